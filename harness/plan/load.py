@@ -1,0 +1,50 @@
+"""Reading plan.json: strict, with the hash of the file as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import BadInput
+from harness.plan.plan import Plan
+from harness.strict import load
+from trainer import contract
+
+MAX_PLAN_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class LoadedPlan:
+    """A plan with where it came from. `hash` is RFC 8785 over the file, no defaults filled in."""
+
+    plan: Plan
+    path: Path
+    hash: str
+    data: bytes
+
+    @property
+    def folder(self) -> Path:
+        """The folder that paths in the plan are relative to."""
+        return self.path.parent
+
+
+def load_plan(path: Path) -> LoadedPlan:
+    """Read a plan file. Raises BadInput with file and JSON pointer."""
+    try:
+        if path.is_dir():
+            path = path / "plan.json"
+        if path.stat().st_size > MAX_PLAN_BYTES:
+            raise BadInput(f"is larger than {MAX_PLAN_BYTES} bytes", where=str(path))
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"the plan cannot be read ({error.strerror})",
+            where=str(path),
+            next_command="harness init my-study",
+        ) from None
+    plan = load(Plan, data, where=str(path), next_command=f"harness check {path}")
+    try:
+        digest = contract.hash_of(contract.parse(data))
+    except contract.ContractError as error:
+        raise BadInput(str(error), where=str(path)) from None
+    return LoadedPlan(plan=plan, path=path.resolve(), hash=digest, data=data)

@@ -1,0 +1,115 @@
+"""The whole plan as one typed value, with the rules that span its parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from harness.plan.budget import Budget
+from harness.plan.data import Data
+from harness.plan.decisions import PAIRED, SERVING, Decision, Evaluation
+from harness.plan.hosts import Hosts, StoreChoice
+from harness.plan.kinds import Name, Text
+from harness.plan.model import Chat, ModelSource, TokenizerSource, TrainerSource
+from harness.plan.recipe import Arm, Recipe
+from harness.plan.serving import Serving
+from harness.strict import Model
+
+REFERENCE = "reference"
+"""The untrained seed model, scored like a candidate."""
+
+
+class Plan(Model):
+    """The frozen question (plan.json)."""
+
+    schema_: Literal["harness/plan/1"] = Field(alias="schema")
+    name: Name
+    question: Text
+    seed: Text
+    """All randomness of the study is derived from this text."""
+    trainer: TrainerSource
+    environment: Literal["pinned", "as-found"]
+    """pinned: built from the trainer's hash-pinned requirements; as-found: nothing installed."""
+    model: ModelSource
+    tokenizer: TokenizerSource
+    chat: Chat
+    data: Data
+    recipe: Recipe
+    arms: Annotated[tuple[Arm, ...], Field(min_length=1)]
+    """In the order they run."""
+    evaluation: Evaluation
+    decisions: tuple[Decision, ...]
+    serving: Serving | None = None
+    hosts: Hosts
+    store: StoreChoice | None = None
+    budget: Budget
+    limits: tuple[Text, ...] = ()
+    """Sentences that the report prints under limits."""
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """Arms in running order."""
+        return tuple(arm.name for arm in self.arms)
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name (KeyError when there is none)."""
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        raise KeyError(name)
+
+    @property
+    def workers(self) -> int:
+        """Workers of the largest arm."""
+        return max(arm.workers for arm in self.arms)
+
+    @model_validator(mode="after")
+    def _arms_fit(self) -> Plan:
+        names = self.arm_names
+        if len(set(names)) != len(names) or REFERENCE in names:
+            raise ValueError(f"arm names must differ from each other and from '{REFERENCE}'")
+        for arm in self.arms:
+            if self.recipe.global_batch % arm.workers:
+                raise ValueError(
+                    f"the global batch of {self.recipe.global_batch} does not divide over "
+                    f"{arm.workers} workers of arm '{arm.name}'"
+                )
+            if arm.corpus == "damaged" and self.data.damage is None:
+                raise ValueError(f"arm '{arm.name}' is damaged and data.damage is not declared")
+        for kind in (self.hosts.local, self.hosts.aws):
+            if kind is not None and kind.count < self.workers:
+                raise ValueError(f"{self.workers} workers need more than {kind.count} host(s)")
+        return self
+
+    @model_validator(mode="after")
+    def _decisions_fit(self) -> Plan:
+        names = [decision.name for decision in self.decisions]
+        if len(set(names)) != len(names):
+            raise ValueError("two decisions have the same name")
+        models = {*self.arm_names, REFERENCE}
+        phases = {phase.name for phase in self.serving.phases} if self.serving else set[str]()
+        probes = {probe.name for probe in self.data.retention}
+        for decision in self.decisions:
+            known = phases if decision.statistic in SERVING else models
+            for who in (decision.candidate, decision.reference):
+                if who is not None and who not in known:
+                    raise ValueError(f"decision '{decision.name}' names '{who}', which is unknown")
+            if decision.probes is not None and decision.probes not in probes:
+                raise ValueError(f"decision '{decision.name}' names unknown probes")
+            if decision.statistic in PAIRED and decision.candidate == decision.reference:
+                raise ValueError(f"decision '{decision.name}' compares '{decision.candidate}' with itself")
+        return self
+
+    @model_validator(mode="after")
+    def _serving_fits(self) -> Plan:
+        if self.serving is None:
+            return self
+        if self.serving.candidate not in self.arm_names:
+            raise ValueError(f"serving names the arm '{self.serving.candidate}', which is unknown")
+        if self.serving.requests > self.data.roles.development:
+            raise ValueError("serving asks for more requests than there are development cases")
+        names = [phase.name for phase in self.serving.phases]
+        if len(set(names)) != len(names):
+            raise ValueError("two serving phases have the same name")
+        return self

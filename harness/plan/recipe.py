@@ -1,0 +1,112 @@
+"""How arms are trained: what all arms share (`Recipe`) and what each one sets (`Arm`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from harness.plan.kinds import Count, CountOrZero, Fraction, Name, NotNegative, Positive
+from harness.strict import Model
+
+
+class AdamW(Model):
+    """Decoupled weight decay (Loshchilov and Hutter 2019), FP32 moments."""
+
+    kind: Literal["adamw"]
+    lr: Positive
+    beta1: Annotated[float, Field(ge=0, lt=1)]
+    beta2: Annotated[float, Field(ge=0, lt=1)]
+    epsilon: Positive
+    weight_decay: NotNegative
+
+
+class Schedule(Model):
+    """Learning rate by update: linear warm-up to lr, then constant, linear or cosine."""
+
+    kind: Literal["constant", "linear", "cosine"]
+    warmup_updates: CountOrZero
+    floor: Fraction = 0.0
+    """Share of lr that linear and cosine end at."""
+
+
+class Recipe(Model):
+    """What every arm shares."""
+
+    updates: Count
+    """The predetermined last update: its weights are the candidate."""
+    global_batch: Count
+    """Documents an update, over all workers."""
+    context_tokens: Annotated[int, Field(ge=16, le=131072)]
+    """Longest document or prompt with its answer. Longer is an error at prepare."""
+    optimizer: AdamW
+    schedule: Schedule
+    clip_norm: Positive | None = None
+    """Bound on the global gradient's L2 norm."""
+    autocast: Literal["bf16"] | None = None
+    """Forward and backward precision; parameters, gradients and moments are FP32."""
+    checkpointing: bool = False
+    """Recompute activations in the backward pass."""
+
+
+class NoExchange(Model):
+    """One worker: nothing is exchanged."""
+
+    kind: Literal["none"]
+
+
+class DenseExchange(Model):
+    """Every gradient summed over workers, in FP32."""
+
+    kind: Literal["dense"]
+
+
+class PowerSGD(Model):
+    """Rank-r factors of each matrix's gradient (Vogels et al. 2019), the rest dense."""
+
+    kind: Literal["powersgd"]
+    rank: Count
+    error_feedback: bool
+    residual: Literal["averaged", "local"]
+    """What stays for the next update: local matrix minus the averaged reconstruction, or minus
+    the local projection."""
+    dense_updates: CountOrZero
+    """Updates at the start that are exchanged dense."""
+    min_compression_rate: Positive
+    """A matrix is compressed when its factors are at least this many times smaller."""
+    epsilon: NotNegative
+    """Added in orthogonalisation."""
+
+
+Exchange = Annotated[NoExchange | DenseExchange | PowerSGD, Field(discriminator="kind")]
+
+
+class ArmLimits(Model):
+    """At either limit the arm is ended and counts as failed."""
+
+    seconds: Count
+    traffic_gb: Positive
+    """Whole-host transmitted gigabytes (10^9 bytes), all workers of the arm together."""
+
+
+class Arm(Model):
+    """One training run inside the study."""
+
+    name: Name
+    corpus: Literal["clean", "damaged"]
+    workers: Count
+    microbatch: Count | None = None
+    """Documents a worker puts through at once; absent: probe chooses, then it is frozen."""
+    exchange: Exchange
+    preserve: Literal["weights", "full-state"]
+    attempts: Annotated[int, Field(ge=1, le=10)]
+    limits: ArmLimits
+
+    @model_validator(mode="after")
+    def _exchange_fits(self) -> Arm:
+        if (self.workers == 1) != (self.exchange.kind == "none"):
+            raise ValueError(
+                f"an arm of {self.workers} worker(s) cannot have the exchange "
+                f"'{self.exchange.kind}'"
+            )
+        return self
