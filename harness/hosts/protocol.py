@@ -1,0 +1,117 @@
+"""The seam `Host`: one machine that runs a worker (local process | SSH)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from harness.plan.kinds import CountOrZero, NotNegative
+from harness.strict import Model
+
+JobStatus = Literal["absent", "starting", "running", "exited", "lost"]
+"""lost: the supervisor started and ended without leaving an exit status."""
+
+
+class HostFacts(Model):
+    """What a machine says about itself."""
+
+    name: str
+    hostname: str
+    boot_id: str
+    python: str
+    cpus: CountOrZero
+    memory_bytes: CountOrZero
+    disk_free_bytes: CountOrZero
+    gpus: tuple[str, ...]
+    """Name and memory of every GPU, as the driver prints them."""
+    driver: str | None = None
+    clock_utc: str
+
+
+class Completed(Model):
+    """A short command that ended."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    seconds: NotNegative
+
+
+class Job(Model):
+    """A detached command. `id` is unique in the run and names its folder on the host."""
+
+    id: str
+    argv: tuple[str, ...]
+    folder: str
+    """Working folder, relative to the host's work folder."""
+    environment: Mapping[str, str]
+    """Set on top of the host's own environment; nothing secret."""
+    ends_by_utc: str
+    """The job is ended at this time whatever happens (arm limit or fleet deadline)."""
+
+
+class JobState(Model):
+    """What is on the host about a job."""
+
+    id: str
+    status: JobStatus
+    exit_code: int | None = None
+    """As of waitpid; negative: ended by that signal."""
+    reason: str | None = None
+    """Why the supervisor ended it: 'stopped', 'time limit', 'deadline'; else null."""
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    seconds: float | None = None
+    log_bytes: CountOrZero = 0
+
+
+class Host(Protocol):
+    """Paths on a host are relative to its work folder unless absolute."""
+
+    @property
+    def name(self) -> str:
+        """Slot name in the fleet: 'host-0', ..."""
+
+    @property
+    def work(self) -> str:
+        """Absolute work folder on the host."""
+
+    @property
+    def address(self) -> str:
+        """Address that peers reach it at."""
+
+    def facts(self) -> HostFacts:
+        """Ask the machine about itself."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a short command. Raises Waiting when it fails (with `check`) or times out."""
+
+    def helper(self, module: str, *arguments: str, timeout_s: float = 600) -> Completed:
+        """Run one program of `harness.onhost` on the host with its pushed copy."""
+
+    def start(self, job: Job) -> None:
+        """Start a detached job. Starting the same id twice starts it once."""
+
+    def state(self, job_id: str) -> JobState:
+        """The job's state, from files on the host."""
+
+    def stop(self, job_id: str, *, reason: str) -> JobState:
+        """End the job and all its processes (SIGTERM, after 5 s SIGKILL); absent is no error."""
+
+    def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """Bytes of a file from an offset; b'' when there is nothing (also when it is absent)."""
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file or folder to the host, atomically (temporary name, rename)."""
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file or folder from the host, atomically."""
