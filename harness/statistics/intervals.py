@@ -68,7 +68,7 @@ def tango(counts: PairedCounts, *, z: float) -> Interval:
         z=z,
         estimate=(gained - lost) / n,
         # Swapping the roles turns the interval over, so one solver gives both limits.
-        lower=-_tango_upper(lost, gained, n, z),
+        lower=0.0 - _tango_upper(lost, gained, n, z),
         upper=_tango_upper(gained, lost, n, z),
     )
 

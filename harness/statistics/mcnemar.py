@@ -19,8 +19,8 @@ Alternative = Literal["gain", "loss", "two-sided"]
 
 Method = Literal["exact", "mid-p", "asymptotic", "asymptotic-corrected"]
 
-# The exact tail is summed in integers of n bits: a million cases take seconds.
-MAX_EXACT_DISCORDANT = 1_000_000
+# The exact tail is summed in integers of n bits: this many cases take about a second.
+MAX_EXACT_DISCORDANT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def exact(gained: int, lost: int, *, alternative: Alternative) -> McNemar:
     """Test by the binomial tail: p = P(X >= gained), X ~ Binomial(gained + lost, 1/2), for 'gain'.
 
     'loss' swaps the counts; 'two-sided' doubles the smaller of both tails, at most 1.
-    Errors: ValueError if a count is not a non-negative int, if there are more than a million
+    Errors: ValueError if a count is not a non-negative int, if there are more than 200,000
     discordant cases, or if the alternative is unknown.
     Source: Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13:91 (2013),
     'McNemar exact conditional test'.
@@ -97,7 +97,8 @@ def asymptotic_corrected(gained: int, lost: int, *, alternative: Alternative) ->
     elif alternative == "loss":
         difference += 1
     else:
-        difference = int(math.copysign(max(abs(difference) - 1, 0), difference))
+        magnitude = max(abs(difference) - 1, 0)
+        difference = magnitude if difference > 0 else -magnitude
     z = difference / math.sqrt(n) if n else 0.0
     return _normal("asymptotic-corrected", alternative, gained, lost, z)
 
@@ -114,9 +115,7 @@ def _check(gained: int, lost: int, alternative: str, exact_sum: bool = False) ->
     return gained + lost
 
 
-def _normal(
-    method: Method, alternative: Alternative, gained: int, lost: int, z: float
-) -> McNemar:
+def _normal(method: Method, alternative: Alternative, gained: int, lost: int, z: float) -> McNemar:
     if gained + lost == 0:
         p = 1.0
     elif alternative == "two-sided":

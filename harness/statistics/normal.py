@@ -10,16 +10,19 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+# Far past any meaning (z = 38 leaves no double above it); bounds the squares of z.
+MAX_Z = 1000
+
 
 def check_z(z: float) -> float:
     """Return z, a number of standard errors, as a float.
 
-    Errors: ValueError if it is not a finite positive number.
+    Errors: ValueError if it is not a number above 0 and at most 1000.
     """
     if isinstance(z, bool) or not isinstance(z, int | float):
         raise ValueError(f"z must be a number, got {type(z).__name__}")
-    if not 0 < z < math.inf:
-        raise ValueError("z must be finite and positive")
+    if not 0 < z <= MAX_Z:
+        raise ValueError(f"z must be finite and positive, at most {MAX_Z}")
     return float(z)
 
 
