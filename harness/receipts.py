@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from harness.fleet.protocol import Deadline
 from harness.hosts.protocol import HostFacts
 from harness.plan.kinds import CountOrZero, Money, Sha256

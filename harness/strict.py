@@ -68,9 +68,7 @@ def pointer(loc: tuple[int | str, ...], value: Any) -> str:
     parts: list[str] = []
     here: Any = value
     for i, step in enumerate(loc):
-        if isinstance(here, dict) and step in here:
-            here = here[step]
-        elif isinstance(here, list) and isinstance(step, int) and step < len(here):
+        if isinstance(here, dict) and step in here or isinstance(here, list) and isinstance(step, int) and step < len(here):
             here = here[step]
         elif i + 1 < len(loc) or not isinstance(here, dict):
             continue

@@ -1,0 +1,151 @@
+"""results.json: every declared measurement and decision, with its inputs' hashes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.plan.kinds import CountOrZero, Money, Sha256
+from harness.receipts import Decided, Distance, Timers
+from harness.strict import Model
+
+
+class Tally(Model):
+    """Right of all."""
+
+    correct: CountOrZero
+    cases: CountOrZero
+
+
+class ModelResult(Model):
+    """One model's scores on the test cases; 'reference' is the untrained seed."""
+
+    name: str
+    parameter_root: Sha256
+    overall: Tally
+    families: dict[str, Tally]
+    wordings: dict[str, Tally]
+    """By wording number, as text."""
+    held_out: Tally
+    valid_json: Tally
+    retention: dict[str, float]
+    """Mean unweighted loss in nats, by probe set."""
+    evaluation_seconds: float
+
+
+class Flips(Model):
+    """Test cases on which two models differ in correctness."""
+
+    candidate: str
+    reference: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+class ArmResult(Model):
+    """One arm's execution. Timers are the slowest rank's; `wall_seconds` is the process group's."""
+
+    name: str
+    workers: CountOrZero
+    exchange: str
+    corpus: str
+    microbatch: CountOrZero
+    attempts: CountOrZero
+    updates: CountOrZero
+    timers: Timers
+    wall_seconds: float
+    allocated_seconds: float
+    """Summed over ranks, whole process."""
+    tokens: CountOrZero
+    targets: CountOrZero
+    weighted_targets: float
+    tokens_per_s: float
+    peak_memory_bytes: CountOrZero
+    peak_memory_of: str
+    sent_bytes: CountOrZero
+    """Whole-host counters, summed over hosts; on one computer the loopback's, counted once."""
+    received_bytes: CountOrZero
+    exchange_sent_bytes: CountOrZero
+    """Counted by the exchange, summed over ranks."""
+    first_loss: float
+    final_loss: float
+    parameter_root: Sha256
+    ranks_agree: bool
+
+
+class Predicted(Model):
+    """A prediction of `harness check` beside what was observed."""
+
+    what: str
+    predicted_s: float | None
+    source: str
+    observed_s: float | None
+
+
+class Results(Model):
+    """The whole of results.json."""
+
+    schema_: Literal["harness/results/1"] = Field(alias="schema")
+    plan: str
+    plan_hash: Sha256
+    run: str
+    identity: Sha256
+    models: tuple[ModelResult, ...]
+    arms: tuple[ArmResult, ...]
+    flips: tuple[Flips, ...]
+    distances: tuple[Distance, ...]
+    decisions: tuple[Decided, ...]
+    stages: dict[str, float]
+    """Seconds by stage, for the stages that ran before this file was written."""
+    predicted: tuple[Predicted, ...]
+    inputs: dict[str, Sha256]
+    """Hashes of the receipts that these numbers come from."""
+    limits: tuple[str, ...]
+    not_run: tuple[str, ...]
+    """Stages that did not run."""
+
+
+class HostCost(Model):
+    """One host's life as observed."""
+
+    host: str
+    type: str
+    launched_utc: str
+    ended_utc: str | None
+    seconds: float | None
+
+
+class CostLine(Model):
+    """quantity x unit price."""
+
+    what: str
+    quantity: str
+    """Decimal text."""
+    unit: str
+    unit_price_usd: Money
+    sku: str
+    price_date: str
+    bound_usd: Money
+
+
+class Resources(Model):
+    """resources.json: what the fleet cost at most. A bound, not an invoice."""
+
+    schema_: Literal["harness/resources/1"] = Field(alias="schema")
+    fleet: str
+    fleet_kind: str
+    studies: tuple[str, ...]
+    """Run ids that the fleet carried."""
+    attempts: CountOrZero
+    hosts: tuple[HostCost, ...]
+    lines: tuple[CostLine, ...]
+    allowance_usd: Money
+    total_bound_usd: Money
+    ceiling_usd: Money
+    deadlines: tuple[str, ...]
+    """What was proved of each deadline."""
+    residue: tuple[str, ...]
+    preservation_sha256: Sha256 | None
+    state: Literal["stack still present", "final"]
+    note: str
