@@ -1,0 +1,102 @@
+"""What every stage is given: the plan, where things are, and the receipts so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+
+from harness import receipts as r
+from harness.clock import Clock
+from harness.display.progress import Progress
+from harness.errors import Refused
+from harness.fleet.protocol import FleetSource
+from harness.journal import Journal
+from harness.plan import LoadedPlan, Plan
+from harness.store.protocol import Store
+
+R = TypeVar("R", bound=r.Receipt)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One run of one plan."""
+
+    loaded: LoadedPlan
+    run: str
+    folder: Path
+    """runs/<plan name>/<run id>"""
+    runs: Path
+    cache: Path
+    """Environments and converted models that runs share."""
+    fleet_kind: Literal["local"]
+    store: Store
+    journal: Journal
+    clock: Clock
+    progress: Progress
+    hub_endpoint: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.loaded.plan
+
+    @property
+    def prepared_path(self) -> Path:
+        """prepared.json stands beside the plan."""
+        return self.loaded.folder / "prepared.json"
+
+    @property
+    def work(self) -> Path:
+        """Files of the operator's side that are made on the way."""
+        path = self.folder / "work"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def fleet(self, provision: r.ProvisionReceipt) -> FleetSource:
+        """The fleet that the provision stage recorded."""
+        from harness.fleet.local import LocalFleet
+
+        deadline = next(d.at_utc for d in provision.deadlines if d.kind == "inner")
+        assert deadline is not None  # the inner deadline always applies
+        return LocalFleet(
+            run_folder=self.folder,
+            count=len(provision.hosts),
+            fleet_id=provision.fleet,
+            deadline_utc=deadline,
+        )
+
+
+RECEIPTS: dict[r.StageName, type[r.Receipt]] = {
+    "prepare": r.PrepareReceipt,
+    "commit": r.CommitReceipt,
+    "provision": r.ProvisionReceipt,
+    "push": r.PushReceipt,
+    "preflight": r.PreflightReceipt,
+    "probe": r.ProbeReceipt,
+    "train": r.TrainReceipt,
+    "select": r.SelectReceipt,
+    "evaluate": r.EvaluateReceipt,
+    "serve": r.ServeReceipt,
+    "validate": r.ValidateReceipt,
+    "decide": r.DecideReceipt,
+    "seal": r.SealReceipt,
+    "preserve": r.PreserveReceipt,
+    "release": r.ReleaseReceipt,
+    "terminate": r.TerminateReceipt,
+    "report": r.ReportReceipt,
+}
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """Receipts of earlier stages, by type."""
+
+    by_stage: dict[r.StageName, r.Receipt]
+
+    def of(self, kind: type[R]) -> R:
+        """The receipt of that type. Raises Refused when its stage has not run."""
+        for receipt in self.by_stage.values():
+            if isinstance(receipt, kind):
+                return cast(R, receipt)
+        raise Refused(f"a stage needs the {kind.__name__}, and it is not there")
