@@ -1,0 +1,40 @@
+"""`build_report`: evidence in, files out. Nothing else decides what a report holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.report.evidence import Evidence
+from trainer import contract
+
+REPORTER_VERSION = "1"
+"""Raised whenever the same evidence would give other bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """A report's files: bytes by path relative to the report folder."""
+
+    files: Mapping[str, bytes]
+
+    @property
+    def portable(self) -> dict[str, bytes]:
+        """JSON, HTML and SVG: the same bytes on any machine. PNG and PDF only where pinned."""
+        return {n: data for n, data in self.files.items() if not n.endswith((".png", ".pdf"))}
+
+    def write(self, folder: Path) -> None:
+        """Write every file, each one whole or not at all."""
+        for name, data in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            contract.write_atomic(path, data)
+
+
+def build_report(evidence: Evidence, *, raster: bool = True) -> ReportFiles:
+    """Make index.html, answers.html, report.json and the figures.
+
+    `raster=False` leaves out the PNG and PDF figures, and matplotlib is then not imported.
+    """
+    raise NotImplementedError

@@ -1,0 +1,157 @@
+"""The evidence of one study as a frozen value: all that a report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.closing import ClosingRecord
+from harness.plan import Plan
+from harness.plan.plan import REFERENCE
+from harness.prepared import Prepared
+from harness.receipts import (
+    CommitReceipt,
+    DecideReceipt,
+    EvaluateReceipt,
+    PreflightReceipt,
+    PrepareReceipt,
+    PreserveReceipt,
+    ProbeReceipt,
+    ProvisionReceipt,
+    PushReceipt,
+    RankReceipt,
+    Receipt,
+    ReleaseReceipt,
+    ReportReceipt,
+    SealReceipt,
+    SelectReceipt,
+    ServeReceipt,
+    StageName,
+    TerminateReceipt,
+    TrainReceipt,
+    ValidateReceipt,
+)
+from harness.results import Results
+from harness.strict import Model
+
+RECEIPTS: dict[StageName, type[Receipt]] = {
+    "prepare": PrepareReceipt,
+    "commit": CommitReceipt,
+    "provision": ProvisionReceipt,
+    "push": PushReceipt,
+    "preflight": PreflightReceipt,
+    "probe": ProbeReceipt,
+    "train": TrainReceipt,
+    "select": SelectReceipt,
+    "evaluate": EvaluateReceipt,
+    "serve": ServeReceipt,
+    "validate": ValidateReceipt,
+    "decide": DecideReceipt,
+    "seal": SealReceipt,
+    "preserve": PreserveReceipt,
+    "release": ReleaseReceipt,
+    "terminate": TerminateReceipt,
+    "report": ReportReceipt,
+}
+"""Every stage in order, with the model of its receipt."""
+
+AFTER_SEAL: tuple[StageName, ...] = ("seal", "preserve", "release", "terminate")
+"""Stages whose record is in closing.json, since the archive cannot hold it."""
+
+R = TypeVar("R", bound=Receipt)
+
+
+class Commit(Model):
+    """One commitment in git."""
+
+    what: str
+    """'plan and prepared inputs', 'selection', ..."""
+    commit: str
+    branch: str
+
+
+class ScoreRow(Model):
+    """A line of scores.jsonl: one scored answer of one model."""
+
+    id: str
+    role: str
+    family: str
+    wording: int
+    correct: bool
+    valid_json: bool
+    reason: str
+    """Why it is wrong; empty when it is right."""
+    text: str
+    """The answer decoded; bytes that are not UTF-8 stand as backslash escapes."""
+
+
+class RetentionRow(Model):
+    """A line of retention-PROBE.jsonl."""
+
+    id: str
+    loss: float
+    """Mean nats a target, unweighted."""
+    targets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test case with every model's answer."""
+
+    id: str
+    family: str
+    wording: int
+    prompt: str | None
+    """None when the evidence does not hold the operator's side of the inputs."""
+    expected: str | None
+    """The right answer as JSON text."""
+    answers: Mapping[str, ScoreRow]
+    """By model; a model that did not answer is absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossPoint:
+    """The global weighted mean loss of one update."""
+
+    update: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An unpacked archive and its closing record, parsed."""
+
+    plan: Plan
+    plan_hash: str
+    prepared: Prepared
+    results: Results
+    closing: ClosingRecord | None
+    commits: tuple[Commit, ...]
+    receipts: Mapping[StageName, Receipt]
+    """A stage that is absent did not run."""
+    cases: tuple[Case, ...]
+    retention: Mapping[str, Mapping[str, tuple[RetentionRow, ...]]]
+    """By model, then by probe set."""
+    losses: Mapping[str, tuple[LossPoint, ...]]
+    """By arm, from rank 0."""
+    ranks: Mapping[str, tuple[RankReceipt, ...]]
+    """The trainer's own receipts, by arm."""
+    environments: Mapping[str, Mapping[str, str]]
+    """Installed distributions, by host."""
+    limits: tuple[str, ...]
+    """Everything that is to be said under limits, once each."""
+    files: Mapping[str, str]
+    """SHA-256 of every file that was read, by path in the archive."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The reference, then the arms in running order."""
+        return (REFERENCE, *self.plan.arm_names)
+
+    def receipt(self, kind: type[R]) -> R | None:
+        """The receipt of that type, or None when its stage did not run."""
+        for receipt in self.receipts.values():
+            if isinstance(receipt, kind):
+                return receipt
+        return None
