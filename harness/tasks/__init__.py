@@ -1,0 +1,1 @@
+"""Small-table tasks, replay conversations, retention probes, and how they are dealt to roles."""
