@@ -51,7 +51,8 @@ class HubText(Model):
 
     kind: Literal["hub-dataset"]
     repo: Text
-    revision: Revision
+    revision: Revision | None = None
+    """Null or absent: not pinned yet. `check` reports it, `prepare` refuses it (plan/pins.py)."""
     file: Text
     """A .jsonl or .parquet file of the repository."""
     column: Text
