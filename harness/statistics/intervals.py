@@ -100,8 +100,6 @@ def _combine(first: float, second: float, phi: float) -> float:
 def _tango_upper(gained: int, lost: int, n: int, z: float) -> float:
     """Largest difference that the score test does not reject at z."""
     inside, outside = (gained - lost) / n, 1.0
-    if gained == n:
-        return 1.0
     while True:
         middle = (inside + outside) / 2
         if not inside < middle < outside:
@@ -115,13 +113,14 @@ def _tango_upper(gained: int, lost: int, n: int, z: float) -> float:
 def _tango_rejects(difference: float, gained: int, lost: int, n: int, z: float) -> bool:
     """Whether (gained - lost - n * difference)^2 exceeds z^2 times its variance under the null."""
     if difference < 0:
-        # The null is the same with the roles swapped; a positive difference keeps q accurate.
+        # The null is the same with the roles swapped. Only there c <= 0, so that nothing cancels
+        # under the root: near a double root the limit would lose half its digits.
         difference, gained, lost = -difference, lost, gained
     a = 2 * n
     b = (2 * n - gained + lost) * difference - gained - lost
     c = -lost * difference * (1 - difference)
     root = math.sqrt(max(0.0, b * b - 4 * a * c))
-    # c <= 0, so both forms of the larger root are sums of non-negative terms.
+    # Both forms of the larger root; each adds terms of one sign.
     q = -2 * c / (root + b) if b > 0 else (root - b) / (2 * a)
     variance = n * (2 * q + difference * (1 - difference))
     return (gained - lost - n * difference) ** 2 > z * z * variance

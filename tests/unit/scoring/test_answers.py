@@ -177,6 +177,8 @@ class TestSize:
         padded = answer + " " * (MAX_ANSWER_BYTES - len(answer))
         assert score(padded, {"a": 1}) == RIGHT
         assert score(padded + " ", {"a": 1}) == refused("too-long")
+        assert score(padded.encode(), {"a": 1}) == RIGHT
+        assert score(padded.encode() + b" ", {"a": 1}) == refused("too-long")
 
     def test_the_limit_counts_bytes_and_not_characters(self) -> None:
         text = "é" * 16380

@@ -73,6 +73,16 @@ class TestEdges:
         assert by_newcombe.upper == 1.0
         assert by_newcombe.lower == pytest.approx(1 - math.sqrt(2) * z * z / (n + z * z))
 
+    @pytest.mark.parametrize("lost", [1, 10, 40])
+    def test_none_gained_is_a_wilson_limit_also_at_the_double_root(self, lost: int) -> None:
+        n = 100
+        # With none gained, Tango's limit meets Wilson's from lost / (2n - lost) on; just there the
+        # quadratic for the discordant probability has a double root.
+        limit = lost / (2 * n - lost) * (1 + 1e-9)
+        z = (lost - n * limit) / math.sqrt(n * limit * (1 - limit))
+        interval = tango(PairedCounts(50 - lost, 0, lost, 50), z=z)
+        assert interval.upper == pytest.approx(-limit, rel=1e-12)
+
     @pytest.mark.parametrize("method", METHODS)
     def test_half_gained_half_lost(self, method: Method) -> None:
         interval = method(PairedCounts(0, 50, 50, 0), z=Z95)
