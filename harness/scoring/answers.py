@@ -61,8 +61,8 @@ def score(answer: str | bytes, expected: JsonValue, max_bytes: int = MAX_ANSWER_
 
     `max_bytes` is the longest answer that may earn credit, in bytes of UTF-8.
     Errors: never for any answer. ValueError if `expected` is something that no answer can equal
-    (not an object, or not strict JSON within the same limits of depth and digits): a fault of the prepared case, which
-    would otherwise count against every model.
+    (not an object, or not strict JSON within the same limits of depth and digits): a fault of the
+    prepared case, which would otherwise count against every model.
     """
     if not isinstance(expected, dict):
         raise ValueError("the expected value is not a JSON object, so no answer could be correct")

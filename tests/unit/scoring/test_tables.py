@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.scoring.tables import CaseRow, Tally, compare, tabulate
 from harness.statistics.counts import count_pairs
+
+settings.register_profile("no-deadline", deadline=None)  # a busy machine is not a fault
+settings.load_profile("no-deadline")
 
 ROWS = [
     CaseRow("c1", "lookup", 0, correct=True, valid_json=True),

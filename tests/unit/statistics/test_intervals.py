@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 from harness.statistics.counts import PairedCounts
 from harness.statistics.intervals import Interval, newcombe, tango
 from harness.statistics.normal import z_two_sided
+
+settings.register_profile("no-deadline", deadline=None)  # a busy machine is not a fault
+settings.load_profile("no-deadline")
 
 METHODS = [newcombe, tango]
 Z95 = z_two_sided(0.95)

@@ -20,6 +20,9 @@ from harness.statistics.mcnemar import (
     mid_p,
 )
 
+settings.register_profile("no-deadline", deadline=None)  # a busy machine is not a fault
+settings.load_profile("no-deadline")
+
 VERSIONS = [exact, mid_p, asymptotic, asymptotic_corrected]
 ALTERNATIVES: list[Alternative] = ["gain", "loss", "two-sided"]
 COUNT = st.one_of(st.integers(0, 12), st.integers(0, 800))
@@ -64,7 +67,7 @@ class TestExactness:
         tail = sum(math.comb(n, i) for i in range(gained, n + 1))
         assert exact(gained, lost, alternative="gain").p == float(Fraction(tail, 2**n))
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.integers(0, 20_000), st.integers(0, 20_000))
     def test_large_counts_agree_with_an_independent_tail(self, gained: int, lost: int) -> None:
         expected = float(binom.sf(gained - 1, gained + lost, 0.5))

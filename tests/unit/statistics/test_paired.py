@@ -8,7 +8,7 @@ import statistics as stdlib
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.statistics.counts import PairedCounts, count_pairs
@@ -19,6 +19,9 @@ from harness.statistics.paired import (
     paired_loss,
 )
 from harness.statistics.student import paired_t
+
+settings.register_profile("no-deadline", deadline=None)  # a busy machine is not a fault
+settings.load_profile("no-deadline")
 
 # Student's sleep data (1908): additional hours of sleep under two drugs, ten patients.
 SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
