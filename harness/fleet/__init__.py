@@ -1,0 +1,1 @@
+"""Hosts under one deadline: the seam `FleetSource` and its implementations."""

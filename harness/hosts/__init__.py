@@ -1,0 +1,1 @@
+"""Machines that run workers: the seam `Host` and its implementations."""

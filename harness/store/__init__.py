@@ -1,0 +1,1 @@
+"""Content-addressed objects: the seam `Store` and its implementations."""
