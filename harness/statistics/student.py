@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtr  # type: ignore[import-untyped]
+from scipy.special import stdtr
 
 from harness.statistics.paired import paired_loss
 

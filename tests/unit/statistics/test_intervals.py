@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq  # type: ignore[import-untyped]
+from scipy.optimize import brentq
 
 from harness.statistics.counts import PairedCounts
 from harness.statistics.intervals import Interval, newcombe, tango

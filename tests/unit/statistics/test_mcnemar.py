@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom  # type: ignore[import-untyped]
+from scipy.stats import binom
 
 from harness.statistics.mcnemar import (
     Alternative,
