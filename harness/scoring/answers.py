@@ -42,7 +42,7 @@ MAX_ANSWER_BYTES = 32768
 MAX_DEPTH = 64
 """Objects and lists inside each other, the outermost one included."""
 MAX_NUMBER_CHARACTERS = 1000
-"""Longer than any double written in full, far shorter than what makes a conversion slow."""
+"""Longer than any number that a task asks for, far below what makes a conversion slow."""
 
 
 @dataclass(frozen=True, slots=True)
