@@ -1,0 +1,152 @@
+"""The training loop: accumulate, exchange, clip, update."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+
+from trainer.batches import Batch, Document, microbatches, share, weighted_targets
+from trainer.objective import weighted_loss_sum
+from trainer.ranks import Rank
+from trainer.recipe import Train
+from trainer.schedule import lr_share
+from trainer.state import State
+from trainer.timers import Stopwatch
+from trainer.update import apply, clip
+
+
+@dataclass(frozen=True)
+class UpdateInputs:
+    """One update's documents, as this rank sees them."""
+
+    documents: list[Document]
+    """All workers'."""
+    batches: list[Batch]
+    """This rank's microbatches, on the host."""
+    tokens: int
+    """This rank's."""
+    weighted_targets: float
+    """All workers': the objective's denominator."""
+
+
+@dataclass(frozen=True)
+class UpdateRecord:
+    """A line of losses-R.jsonl. Durations in seconds, with the device's queue empty at both ends."""
+
+    update: int
+    loss: float
+    """Global weighted mean, nats."""
+    local_loss_sum: float
+    """This rank's part of the numerator."""
+    weighted_targets: float
+    lr: float
+    grad_norm: float
+    """Of the global gradient, before clipping."""
+    seconds: float
+    exchange_seconds: float
+    sent_bytes: int
+    """Counted by the exchange, this rank."""
+    received_bytes: int
+    tokens: int
+    """This rank's."""
+
+    def line(self) -> dict[str, object]:
+        """As the contract has it."""
+        row = asdict(self)
+        del row["received_bytes"]
+        return row
+
+
+def prepare_update(documents: list[Document], rank: Rank, microbatch: int) -> UpdateInputs:
+    """This rank's part of an update."""
+    own = share(documents, rank.rank, rank.workers)
+    return UpdateInputs(
+        documents,
+        microbatches(own, microbatch),
+        sum(len(document.tokens) for document in own),
+        weighted_targets(documents),
+    )
+
+
+def run(
+    state: State,
+    recipe: Train,
+    rank: Rank,
+    updates: Iterator[list[Document]],
+    watch: Stopwatch,
+    tick: Callable[[], None],
+) -> Iterator[UpdateRecord]:
+    """Do every update there is, and give its record. Changes `state`.
+
+    `tick` is called between microbatches. Reading and padding documents happens outside the
+    timed part.
+    """
+    for documents in updates:
+        inputs = prepare_update(documents, rank, recipe.microbatch)
+        yield one_update(state, recipe, rank, inputs, watch, tick)
+
+
+def one_update(
+    state: State,
+    recipe: Train,
+    rank: Rank,
+    inputs: UpdateInputs,
+    watch: Stopwatch,
+    tick: Callable[[], None],
+) -> UpdateRecord:
+    """One update. Changes `state`."""
+    begun = watch.now()
+    loss_sum = accumulate(state, recipe, rank, inputs, tick)
+    accumulated = watch.now()
+    gradients = state.gradients()
+    sent = state.exchange.reduce(gradients, state.update + 1)
+    loss = state.exchange.total(loss_sum) / inputs.weighted_targets
+    exchanged = watch.now()
+    norm = clip(gradients, recipe.clip_norm)
+    state.update += 1
+    lr = recipe.optimizer.lr * lr_share(recipe.schedule, state.update, recipe.updates)
+    apply(state.optimizer, lr)
+    ended = watch.now()
+    watch.updates_s.append(ended - begun)
+    return UpdateRecord(
+        update=state.update,
+        loss=loss.item(),
+        local_loss_sum=loss_sum.item(),
+        weighted_targets=inputs.weighted_targets,
+        lr=lr,
+        grad_norm=norm.item(),
+        seconds=ended - begun,
+        exchange_seconds=exchanged - accumulated,
+        sent_bytes=sent.sent_bytes,
+        received_bytes=sent.received_bytes,
+        tokens=inputs.tokens,
+    )
+
+
+def accumulate(
+    state: State, recipe: Train, rank: Rank, inputs: UpdateInputs, tick: Callable[[], None]
+) -> torch.Tensor:
+    """Add every microbatch's gradient, already divided by the global denominator.
+
+    Returns this rank's sum of weighted losses: a float64 scalar on the device, no gradient.
+    """
+    loss_sum = torch.zeros((), dtype=torch.float64, device=rank.device)
+    for batch in inputs.batches:
+        part = weighted_loss_sum(
+            state.network,
+            batch.to(rank.device),
+            recipe.autocast,
+            recompute_logits=recipe.checkpointing,
+        )
+        (part / inputs.weighted_targets).backward()  # type: ignore[no-untyped-call]
+        loss_sum += part.detach()
+        tick()
+    return loss_sum
+
+
+def tokens_per_second(record: UpdateRecord) -> float:
+    """This rank's, over the timed part of the update."""
+    return record.tokens / max(record.seconds, time.get_clock_info("monotonic").resolution)

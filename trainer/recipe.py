@@ -1,0 +1,255 @@
+"""The recipe: what a task is told. Standard library only, so that a dry run is quick.
+
+Every field is required, and unknown ones are refused: a recipe says everything or is not run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.contract import CONTRACT, ContractError, parse
+from trainer.errors import RecipeError
+from trainer.fields import Fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """What every task is told."""
+
+    task: str
+    device: str
+    """'cpu' or 'cuda'."""
+    threads: int | None
+    """CPU threads of this process; None leaves the choice to torch."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a seed model comes from."""
+
+    kind: str
+    """'package' (a GGUF file), 'hub' (a snapshot's files) or 'trainer' (made here)."""
+    file: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed(Common):
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Common):
+    seed: str
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW (Loshchilov and Hutter 2019)."""
+
+    lr: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    weight_decay: float
+
+
+@dataclass(frozen=True)
+class Schedule:
+    kind: str
+    """'constant', 'linear' or 'cosine'."""
+    warmup_updates: int
+    floor: float
+    """Share of lr at the last update, for linear and cosine."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """How gradients are summed over workers. PowerSGD's fields are None for the other kinds."""
+
+    kind: str
+    """'none', 'dense' or 'powersgd'."""
+    rank: int | None = None
+    error_feedback: bool | None = None
+    residual: str | None = None
+    dense_updates: int | None = None
+    min_compression_rate: float | None = None
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(Common):
+    seed: str
+    arm: str
+    corpus: str
+    updates: int
+    microbatch: int
+    """Documents that go through the network at once."""
+    optimizer: Optimizer
+    schedule: Schedule
+    clip_norm: float | None
+    autocast: str | None
+    checkpointing: bool
+    exchange: Exchange
+    preserve: str
+    """'weights' or 'full-state'."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Train):
+    trial_updates: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Common):
+    cases: tuple[str, ...]
+    retention: tuple[str, ...]
+    max_new_tokens: int
+    batch: int
+    end_tokens: tuple[int, ...]
+    autocast: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(Common):
+    against: str
+
+
+def read(path: str | Path) -> Common:
+    """The recipe in a file. Raises RecipeError with one sentence that says what is wrong."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise RecipeError(f"the recipe {path} cannot be read: {error.strerror}") from None
+    try:
+        return from_value(parse(data, where=f"the recipe {path}"))
+    except ContractError as error:
+        raise RecipeError(str(error)) from None
+
+
+def from_value(value: Any) -> Common:
+    """The recipe that a JSON value holds. Raises RecipeError."""
+    fields = Fields(value, "the recipe")
+    fields.choice("contract", CONTRACT)
+    task = fields.choice("task", *_TASKS)
+    common = {
+        "task": task,
+        "device": fields.choice("device", "cpu", "cuda"),
+        "threads": fields.integer_or_null("threads", 1),
+    }
+    recipe = _TASKS[task](fields, common)
+    fields.done()
+    return recipe
+
+
+def _seed(fields: Fields, common: dict[str, Any]) -> Seed:
+    inner = fields.inner("source")
+    kind = inner.choice("kind", "package", "hub", "trainer")
+    source = Source(kind, inner.text("file") if kind == "package" else None)
+    inner.done()
+    return Seed(source=source, **common)
+
+
+def _check(fields: Fields, common: dict[str, Any]) -> Check:
+    return Check(seed=fields.text("seed"), **common)
+
+
+def _train(fields: Fields, common: dict[str, Any]) -> Train:
+    return Train(**_train_fields(fields), **common)
+
+
+def _probe(fields: Fields, common: dict[str, Any]) -> Probe:
+    trial_updates = fields.integer("trial_updates", 1)
+    return Probe(trial_updates=trial_updates, **_train_fields(fields), **common)
+
+
+def _train_fields(fields: Fields) -> dict[str, Any]:
+    return {
+        "seed": fields.text("seed"),
+        "arm": fields.name("arm"),
+        "corpus": fields.name("corpus"),
+        "updates": fields.integer("updates", 1),
+        "microbatch": fields.integer("microbatch", 1),
+        "optimizer": _optimizer(fields.inner("optimizer")),
+        "schedule": _schedule(fields.inner("schedule")),
+        "clip_norm": fields.positive_or_null("clip_norm"),
+        "autocast": fields.choice_or_null("autocast", "bf16"),
+        "checkpointing": fields.flag("checkpointing"),
+        "exchange": _exchange(fields.inner("exchange")),
+        "preserve": fields.choice("preserve", "weights", "full-state"),
+    }
+
+
+def _optimizer(fields: Fields) -> Optimizer:
+    fields.choice("kind", "adamw")
+    optimizer = Optimizer(
+        lr=fields.number("lr", 0, open_ends=True),
+        beta1=_beta(fields, "beta1"),
+        beta2=_beta(fields, "beta2"),
+        epsilon=fields.number("epsilon", 0, open_ends=True),
+        weight_decay=fields.number("weight_decay", 0),
+    )
+    fields.done()
+    return optimizer
+
+
+def _beta(fields: Fields, name: str) -> float:
+    return fields.number(name, 0, math.nextafter(1, 0))
+
+
+def _schedule(fields: Fields) -> Schedule:
+    schedule = Schedule(
+        kind=fields.choice("kind", "constant", "linear", "cosine"),
+        warmup_updates=fields.integer("warmup_updates", 0),
+        floor=fields.number("floor", 0, 1),
+    )
+    fields.done()
+    return schedule
+
+
+def _exchange(fields: Fields) -> Exchange:
+    kind = fields.choice("kind", "none", "dense", "powersgd")
+    exchange = Exchange(kind)
+    if kind == "powersgd":
+        exchange = Exchange(
+            kind,
+            rank=fields.integer("rank", 1),
+            error_feedback=fields.flag("error_feedback"),
+            residual=fields.choice("residual", "averaged", "local"),
+            dense_updates=fields.integer("dense_updates", 0),
+            min_compression_rate=fields.number("min_compression_rate", 0, open_ends=True),
+            epsilon=fields.number("epsilon", 0),
+        )
+    fields.done()
+    return exchange
+
+
+def _evaluate(fields: Fields, common: dict[str, Any]) -> Evaluate:
+    return Evaluate(
+        cases=fields.names("cases"),
+        retention=fields.names("retention"),
+        max_new_tokens=fields.integer("max_new_tokens", 1),
+        batch=fields.integer("batch", 1),
+        end_tokens=fields.token_ids("end_tokens"),
+        autocast=fields.choice_or_null("autocast", "bf16"),
+        **common,
+    )
+
+
+def _compare(fields: Fields, common: dict[str, Any]) -> Compare:
+    return Compare(against=fields.text("against"), **common)
+
+
+_TASKS = {
+    "seed": _seed,
+    "check": _check,
+    "probe": _probe,
+    "train": _train,
+    "evaluate": _evaluate,
+    "compare": _compare,
+}
+
+ONE_WORKER = frozenset({"seed", "evaluate", "compare"})
+"""Tasks that run on one worker only."""
