@@ -60,7 +60,7 @@ class JobState(Model):
     exit_code: int | None = None
     """As of waitpid; negative: ended by that signal."""
     reason: str | None = None
-    """Why the supervisor ended it: 'stopped', 'time limit', 'deadline'; else null."""
+    """Why it was ended: the reason given to stop, 'time limit' or 'deadline'; null: by itself."""
     started_utc: str | None = None
     ended_utc: str | None = None
     seconds: float | None = None
@@ -81,6 +81,9 @@ class Host(Protocol):
     @property
     def address(self) -> str:
         """Address that peers reach it at."""
+
+    def with_helper(self, folder: str) -> Host:
+        """The same host, using the helper that was pushed to `folder`."""
 
     def facts(self) -> HostFacts:
         """Ask the machine about itself."""

@@ -123,9 +123,9 @@ def lock_held(path: Path) -> bool:
 
 
 def detach(work: Callable[[], None], *, errors: Path) -> None:
-    """Run `work` in a detached grandchild (own session, no inherited files); returns at once.
+    """Run `work` in a detached grandchild (own session, no inherited files, folder /).
 
-    Standard error goes to the file `errors`. The grandchild never returns.
+    Returns at once. Standard error goes to the file `errors`. The grandchild never returns.
     """
     child = os.fork()
     if child:
@@ -147,6 +147,7 @@ def detach(work: Callable[[], None], *, errors: Path) -> None:
 def _close_inherited(errors: Path) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.chdir("/")
     for target, source in ((0, null), (1, null), (2, log)):
         os.dup2(source, target)
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))

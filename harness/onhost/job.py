@@ -48,14 +48,20 @@ def write_job(folder: Path, job: dict[str, Any]) -> None:
 
 
 def start(folder: Path, *, wait_s: float = 10.0) -> None:
-    """Start the supervisor detached and return when it has taken the job (or another one has)."""
+    """Start the supervisor detached and return when it has taken the job (or another one has).
+
+    Raises Fault when none has within `wait_s` seconds, with what the supervisor said.
+    """
     if not (folder / "job.json").exists():
         raise Fault(f"{folder}: there is no job.json to start.")
     if (folder / "started.json").exists():
         return
     detach(lambda: supervise(folder), errors=folder / "supervisor.log")
     until = time.monotonic() + wait_s
-    while not (folder / "started.json").exists() and time.monotonic() < until:
+    while not (folder / "started.json").exists():
+        if time.monotonic() > until:
+            said = (folder / "supervisor.log").read_text(errors="replace").splitlines()[-1:]
+            raise Fault(f"{folder}: the job did not start; {''.join(said) or 'nothing was said'}.")
         time.sleep(0.01)
 
 
@@ -137,7 +143,7 @@ def _end_left_over(folder: Path, reason: str) -> None:
         pids = ", ".join(str(process.pid) for process in survivors)
         raise Fault(f"{folder}: processes {pids} outlive SIGKILL.", exit_code=5)
     if not (folder / "lost.json").exists():
-        why = f"its supervisor was gone; stopped: {reason}; {count} process(es) ended"
+        why = f"{reason}; its supervisor was gone, {count} process(es) of it were ended"
         contract.write_json(folder / "lost.json", {"reason": why, "ended_utc": utc_now()})
 
 
@@ -159,7 +165,7 @@ def main() -> int:
     commands = parser(__doc__)
     commands.add_argument("verb", choices=("start", "run", "state", "stop"))
     commands.add_argument("folder", type=Path)
-    commands.add_argument("--reason", default="asked", help="for stop; kept in the record")
+    commands.add_argument("--reason", default="stopped", help="for stop; kept in the record")
     given = commands.parse_args()
     folder = given.folder.resolve()
     if given.verb == "run":

@@ -46,7 +46,7 @@ def supervise(folder: Path) -> None:
         watched.reap()
         asked = _why_end(folder, job, limit)
         if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
-            asked = asked or "stopped: the supervisor was asked to end"
+            asked = asked or "stopped by a signal to the supervisor"
     by_itself = ran and watched.status is not None
     survivors = processes.end(lambda: processes.descendants(os.getpid()), idle=watched.reap)
     record = {
@@ -86,7 +86,7 @@ def _why_end(folder: Path, job: dict[str, Any], limit: Limit) -> str | None:
     if limit.passed():
         return "time limit"
     asked = read_optional(folder / "stop.json")
-    return None if asked is None else f"stopped: {asked['reason']}"
+    return None if asked is None else str(asked["reason"])
 
 
 def _write_started(folder: Path, child: int) -> None:
@@ -111,25 +111,26 @@ def _fork(folder: Path, job: dict[str, Any]) -> tuple[int, int]:
     so a job is never run twice.
     """
     wait, go = os.pipe()
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     argv = [str(word) for word in job["argv"]]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     environment |= {**job["environment"], MARK: str(folder)}
     child = os.fork()
     if child:
         os.close(wait)
+        os.close(log)
         return child, go
     try:
         os.close(go)
-        _run_child(folder, job["cwd"], argv, environment, wait)
+        _run_child(job["cwd"], argv, environment, wait=wait, log=log)
     finally:
         os._exit(127)
 
 
 def _run_child(
-    folder: Path, cwd: str, argv: list[str], environment: dict[str, str], wait: int
+    cwd: str, argv: list[str], environment: dict[str, str], *, wait: int, log: int
 ) -> None:
     os.setsid()
-    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
