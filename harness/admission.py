@@ -252,8 +252,7 @@ def _notes(plan: Plan, fleet_kind: FleetKind) -> tuple[str, ...]:
     notes = [
         "This is a bound from on-demand prices before credits and taxes, not an invoice.",
         "Gigabytes are 10^9 bytes and months 720 hours, the dearer of the usual readings.",
-        "Stored bytes: FP32 weights 4 bytes a parameter; a full state adds two moments and one "
-        "error a worker; 1 GB for the record.",
+        "Stored: 4 bytes a parameter; a full state adds two moments and an error a worker; 1 GB.",
     ]
     if not plan.budget.retention_days:
         notes.append(
