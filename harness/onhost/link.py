@@ -2,8 +2,8 @@
 
 `link serve --address A [--port P] [--seconds S]` prints {address, port} (P 0: any free port), waits
 at most S seconds for one peer and serves it. `link measure --address A --port P [--bytes N]
-[--seconds S]` prints {round_trip_s, bytes, seconds, bits_per_s, flows}; it sends at most N bytes and
-sends for at most S seconds. One flow may be slower than the link.
+[--seconds S]` prints {round_trip_s, bytes, seconds, bits_per_s, flows}; it sends at most N bytes
+and for at most S seconds. One flow may be slower than the link.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Samples of the machine: `sample --out FILE --every S --interface IF [--stop FILE] [--job FOLDER]`.
+"""Samples: `sample --out FILE --every S --interface IF [--stop FILE] [--job FOLDER]`.
 
 Started as a job of its own. Writes one JSON object a line until the file `--stop` appears or the
 job in `--job` has ended; with `--cap-bytes` it ends that job once the interface has sent more than
@@ -27,6 +27,7 @@ GPU_FIELDS = (
     "clocks.sm",
 )
 GPU_NAMES = ("index", "busy_percent", "memory_mib", "power_w", "temperature_c", "clock_mhz")
+_NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 _SECTOR_BYTES = 512
 _POLL_S = 0.2
 
@@ -42,8 +43,8 @@ def traffic(interface: str) -> tuple[int, int]:
 
 
 def disks() -> tuple[int, int]:
-    """(read, written) bytes of all whole disks since boot."""
-    names = set(os.listdir("/sys/block"))
+    """(read, written) bytes of all whole disks since boot; what is built from disks left out."""
+    names = {name for name in os.listdir("/sys/block") if not name.startswith(_NOT_DISKS)}
     read = written = 0
     for line in Path("/proc/diskstats").read_text().splitlines():
         cells = line.split()
