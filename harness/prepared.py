@@ -49,6 +49,11 @@ class Prepared(Model):
     damaged: CountOrZero
     """Documents whose target the damaged corpus corrupts."""
     longest_tokens: CountOrZero
+    end_tokens: tuple[CountOrZero, ...]
+    """Ids that end an answer."""
+    held_out_wordings: tuple[CountOrZero, ...] = ()
+    replay_source: str | None = None
+    distinct_conversations: CountOrZero = 0
     exposure: dict[str, tuple[str, ...]]
     """First 16 hex digits of every case id, by role."""
     notes: tuple[str, ...] = ()

@@ -136,6 +136,8 @@ class PushedHost(Model):
     source_sha256: Sha256
     environment: str
     """'as-found', or the requirement file's hash."""
+    environment_path: str
+    """Folder on the host; empty as found."""
     environment_manifest: dict[str, str]
     """Installed distributions and versions."""
     identity: Sha256
@@ -358,3 +360,25 @@ class ReportReceipt(Receipt):
 
     report_json: Artifact
     page: Artifact
+
+
+RECEIPTS: dict[StageName, type[Receipt]] = {
+    "prepare": PrepareReceipt,
+    "commit": CommitReceipt,
+    "provision": ProvisionReceipt,
+    "push": PushReceipt,
+    "preflight": PreflightReceipt,
+    "probe": ProbeReceipt,
+    "train": TrainReceipt,
+    "select": SelectReceipt,
+    "evaluate": EvaluateReceipt,
+    "serve": ServeReceipt,
+    "validate": ValidateReceipt,
+    "decide": DecideReceipt,
+    "seal": SealReceipt,
+    "preserve": PreserveReceipt,
+    "release": ReleaseReceipt,
+    "terminate": TerminateReceipt,
+    "report": ReportReceipt,
+}
+"""Every stage in order, with the model of its receipt."""

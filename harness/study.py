@@ -10,6 +10,7 @@ from harness import receipts as r
 from harness.clock import Clock
 from harness.display.progress import Progress
 from harness.errors import Refused
+from harness.fleet.local import LocalFleet
 from harness.fleet.protocol import FleetSource
 from harness.journal import Journal
 from harness.plan import LoadedPlan, Plan
@@ -35,6 +36,10 @@ class Study:
     clock: Clock
     progress: Progress
     hub_endpoint: str | None = None
+    development: bool = False
+    """A `harness develop` run: nothing is committed and only development cases are scored."""
+    abandon: str = ""
+    """Why preservation is given up; empty: it is not."""
 
     @property
     def plan(self) -> Plan:
@@ -43,8 +48,8 @@ class Study:
 
     @property
     def prepared_path(self) -> Path:
-        """prepared.json stands beside the plan."""
-        return self.loaded.folder / "prepared.json"
+        """prepared.json stands beside the plan; a development run keeps its own."""
+        return (self.folder if self.development else self.loaded.folder) / "prepared.json"
 
     @property
     def work(self) -> Path:
@@ -55,8 +60,6 @@ class Study:
 
     def fleet(self, provision: r.ProvisionReceipt) -> FleetSource:
         """The fleet that the provision stage recorded."""
-        from harness.fleet.local import LocalFleet
-
         deadline = next(d.at_utc for d in provision.deadlines if d.kind == "inner")
         assert deadline is not None  # the inner deadline always applies
         return LocalFleet(
@@ -65,27 +68,6 @@ class Study:
             fleet_id=provision.fleet,
             deadline_utc=deadline,
         )
-
-
-RECEIPTS: dict[r.StageName, type[r.Receipt]] = {
-    "prepare": r.PrepareReceipt,
-    "commit": r.CommitReceipt,
-    "provision": r.ProvisionReceipt,
-    "push": r.PushReceipt,
-    "preflight": r.PreflightReceipt,
-    "probe": r.ProbeReceipt,
-    "train": r.TrainReceipt,
-    "select": r.SelectReceipt,
-    "evaluate": r.EvaluateReceipt,
-    "serve": r.ServeReceipt,
-    "validate": r.ValidateReceipt,
-    "decide": r.DecideReceipt,
-    "seal": r.SealReceipt,
-    "preserve": r.PreserveReceipt,
-    "release": r.ReleaseReceipt,
-    "terminate": r.TerminateReceipt,
-    "report": r.ReportReceipt,
-}
 
 
 @dataclass(frozen=True)

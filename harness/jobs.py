@@ -1,0 +1,325 @@
+"""Running one job over a group of hosts: start, follow, end siblings, keep logs.
+
+Every outside effect goes through the journal, so that a killed operator reattaches to what runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.clock import parse_utc
+from harness.errors import BadInput, Waiting
+from harness.fleet.protocol import FleetSource
+from harness.hosts.protocol import Host, Job, JobState
+from harness.receipts import Attempt, PushedHost
+from harness.strict import Model
+from harness.study import Study
+from trainer import contract
+
+POLL_S = 0.2
+START_LIMIT_S = 900.0
+"""No heartbeat for this long after the start counts as stalled (model load, compilation)."""
+STALL_LIMIT_S = 180.0
+"""A heartbeat older than this counts as stalled; the contract asks for one every 30 s."""
+LOG_TAIL_BYTES = 2000
+
+
+class Started(Model):
+    """Outcome of starting one rank's job."""
+
+    job: str
+
+
+class Port(Model):
+    """Rendezvous port of one attempt."""
+
+    port: int
+
+
+@dataclass(frozen=True)
+class GroupJob:
+    """One job of a trainer over some hosts. `key` names it in the journal and on the hosts."""
+
+    key: str
+    recipe: dict[str, Any]
+    hosts: tuple[Host, ...]
+    pushed: tuple[PushedHost, ...]
+    model: str
+    """Folder of the model to start from, in each host's work folder."""
+    ends_by_utc: str
+    label: str
+    unit: str = "update"
+    heartbeat: bool = True
+
+    @property
+    def job(self) -> str:
+        """Folder-safe name."""
+        return self.key.replace("/", ".")
+
+    @property
+    def out(self) -> str:
+        """Output folder in each host's work folder."""
+        return f"out/{self.job}"
+
+
+def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
+    """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
+
+    def go() -> Attempt:
+        port = _port(study, group)
+        for rank, host in enumerate(group.hosts):
+            _start(study, fleet, group, rank, host, port)
+        return _follow(study, group)
+
+    return study.journal.effect(
+        f"attempt/{group.key}",
+        Attempt,
+        intent={"hosts": [host.name for host in group.hosts], "task": group.recipe["task"]},
+        act=go,
+        adopt=go,
+    )
+
+
+def _port(study: Study, group: GroupJob) -> int:
+    def ask() -> Port:
+        if len(group.hosts) == 1:
+            return Port(port=0)
+        first = group.hosts[0]
+        answer = contract.parse(first.helper("tree", "port", first.address).stdout)
+        return Port(port=int(answer["port"]))
+
+    key = f"port/{group.key}"
+    return study.journal.effect(key, Port, intent={}, act=ask, adopt=lambda: None).port
+
+
+def _start(
+    study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int
+) -> None:
+    job = _job(fleet, group, rank, host, port)
+
+    def act() -> Started:
+        recipe = study.work / "recipes" / f"{job.id}.json"
+        recipe.parent.mkdir(parents=True, exist_ok=True)
+        contract.write_json(recipe, group.recipe)
+        host.put(recipe, f"recipes/{job.id}.json")
+        host.start(job)
+        return Started(job=job.id)
+
+    def adopt() -> Started | None:
+        return Started(job=job.id) if host.state(job.id).status != "absent" else None
+
+    study.journal.effect(
+        f"job/{group.key}/{host.name}",
+        Started,
+        intent={"job": job.id, "recipe_sha256": contract.hash_of(group.recipe)},
+        act=act,
+        adopt=adopt,
+    )
+
+
+def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int) -> Job:
+    environment = job_environment(host, group.pushed)
+    environment["HARNESS_FLEET"] = fleet.id
+    if group.recipe["device"] == "cuda" and fleet.kind == "local":
+        environment["CUDA_VISIBLE_DEVICES"] = host.name.rsplit("-", 1)[1]
+    argv = command_line(
+        host,
+        group.pushed,
+        recipe=f"recipes/{group.job}.json",
+        model=group.model,
+        out=group.out,
+        rank=rank,
+        nodes=len(group.hosts),
+        address=group.hosts[0].address,
+        port=port,
+        interface="lo" if fleet.kind == "local" else "",
+    )
+    return Job(
+        id=group.job,
+        argv=tuple(argv),
+        folder=f"jobs/{group.job}",
+        environment=environment,
+        ends_by_utc=group.ends_by_utc,
+    )
+
+
+def job_environment(host: Host, pushed: tuple[PushedHost, ...]) -> dict[str, str]:
+    """Environment variables of a job: the trainer's environment is first on PATH."""
+    known = next(each for each in pushed if each.host == host.name)
+    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if known.environment_path:
+        environment["PATH"] = f"{known.environment_path}/bin:/usr/local/bin:/usr/bin:/bin"
+    return environment
+
+
+def command_line(
+    host: Host,
+    pushed: tuple[PushedHost, ...],
+    *,
+    recipe: str,
+    model: str,
+    out: str,
+    rank: int,
+    nodes: int,
+    address: str,
+    port: int,
+    interface: str,
+) -> list[str]:
+    """The trainer's command line (docs/contract.md); paths are made absolute on the host."""
+    source = next(each for each in pushed if each.host == host.name).source_sha256
+    values = {
+        "recipe": f"{host.work}/{recipe}",
+        "inputs": f"{host.work}/inputs",
+        "model": f"{host.work}/{model}",
+        "out": f"{host.work}/{out}",
+        "node-rank": str(rank),
+        "nodes": str(nodes),
+        "address": address,
+        "port": str(port),
+        "interface": interface,
+    }
+    argv = [f"{host.work}/source/{source}/trainer/launch"]
+    for name, value in values.items():
+        argv += [f"--{name}", value]
+    return argv
+
+
+def _follow(study: Study, group: GroupJob) -> Attempt:
+    """Wait until every rank ended; one that fails or stalls ends its siblings."""
+    why = ""
+    while True:
+        states = [host.state(group.job) for host in group.hosts]
+        failed = [
+            f"{host.name}: {_words(state)}"
+            for host, state in zip(group.hosts, states, strict=True)
+            if state.status == "lost" or (state.status == "exited" and state.exit_code != 0)
+        ]
+        if not failed and all(state.status == "exited" for state in states):
+            break
+        if not failed and group.heartbeat:
+            failed = _stalled(study, group, states)
+        if failed:
+            why = "; ".join(failed)
+            states = [
+                host.stop(group.job, reason="stopped: a sibling failed") for host in group.hosts
+            ]
+            break
+        _show(study, group)
+        study.clock.sleep(POLL_S)
+    return _attempt(study, group, states, why)
+
+
+def _words(state: JobState) -> str:
+    if state.status == "lost":
+        return "its supervisor is gone"
+    if state.reason:
+        return f"ended: {state.reason}"
+    code = state.exit_code or 0
+    return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+
+
+def _stalled(study: Study, group: GroupJob, states: list[JobState]) -> list[str]:
+    found = []
+    now = study.clock.now()
+    for rank, (host, state) in enumerate(zip(group.hosts, states, strict=True)):
+        if state.status != "running" or state.started_utc is None:
+            continue
+        beat = read_heartbeat(host, group.out, rank)
+        last = beat["time"] if beat else state.started_utc
+        limit = STALL_LIMIT_S if beat else START_LIMIT_S
+        age = (now - parse_utc(str(last))).total_seconds()
+        if age > limit:
+            found.append(f"{host.name}: no heartbeat for {age:.0f} s")
+    return found
+
+
+def read_heartbeat(host: Host, out: str, rank: int) -> dict[str, Any] | None:
+    """The newest heartbeat of a rank, or null."""
+    data = host.read(f"{out}/heartbeat-{rank}.json", limit=65536)
+    if not data:
+        return None
+    try:
+        beat = contract.parse(data)
+    except contract.ContractError:
+        return None
+    return beat if isinstance(beat, dict) and isinstance(beat.get("time"), str) else None
+
+
+def _show(study: Study, group: GroupJob) -> None:
+    beat = read_heartbeat(group.hosts[0], group.out, 0)
+    if beat is None:
+        return
+    loss = beat.get("loss")
+    text = f"{group.label}  loss {loss:.3f}" if isinstance(loss, (int, float)) else group.label
+    rate = beat.get("tokens_per_s")
+    study.progress.item(
+        group.key,
+        text,
+        done=int(beat.get("done") or 0),
+        of=int(beat.get("of") or 0),
+        rate=float(rate) if isinstance(rate, (int, float)) else None,
+        unit="tok/s",
+    )
+
+
+def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) -> Attempt:
+    logs = []
+    folder = study.folder / "logs"
+    folder.mkdir(exist_ok=True)
+    for host, state in zip(group.hosts, states, strict=True):
+        if state.status == "absent":
+            continue
+        local = folder / f"{group.job}-{host.name}.log"
+        host.get(f"jobs/{group.job}/log", local)
+        logs.append(study.store.put(local, name=f"logs/{local.name}"))
+        if why:
+            why += _tail(host.name, local)
+    return Attempt(
+        number=int(group.key.rsplit("/", 1)[1]),
+        outcome="failed" if why else "done",
+        started_utc=min((s.started_utc for s in states if s.started_utc), default=study.clock.utc()),
+        ended_utc=max((s.ended_utc for s in states if s.ended_utc), default=study.clock.utc()),
+        seconds=max((s.seconds or 0.0 for s in states), default=0.0),
+        exit_codes={h.name: s.exit_code for h, s in zip(group.hosts, states, strict=True)},
+        reason=why,
+        logs=tuple(logs),
+    )
+
+
+def _tail(name: str, log: Path) -> str:
+    data = log.read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
+    last = data.splitlines()[-1][:300] if data else "(empty log)"
+    return f" | {name} log: {last}"
+
+
+def attempts(
+    study: Study, fleet: FleetSource, group: GroupJob, limit: int
+) -> tuple[tuple[Attempt, ...], str]:
+    """Run until one attempt is done; returns all attempts and the output folder of the last.
+
+    Raises Waiting when every attempt failed.
+    """
+    made: list[Attempt] = []
+    for number in range(1, limit + 1):
+        one = GroupJob(**{**group.__dict__, "key": f"{group.key}/{number}"})
+        made.append(run_group(study, fleet, one))
+        if made[-1].outcome == "done":
+            return tuple(made), one.out
+        study.progress.note(f"{group.label}: attempt {number} of {limit} failed: {made[-1].reason}")
+    raise Waiting(
+        f"{group.label} failed {limit} of {limit} attempts, the last one because {made[-1].reason}",
+        where=str(study.folder / "logs"),
+        next_command=f'harness run {study.loaded.path} --abandon "why"',
+    )
+
+
+def get_json(host: Host, path: str, local: Path) -> Any:
+    """Fetch a JSON file from a host and parse it. Raises BadInput when it is not there."""
+    local.parent.mkdir(parents=True, exist_ok=True)
+    host.get(path, local)
+    try:
+        return contract.read_json(local)
+    except (OSError, contract.ContractError) as error:
+        raise BadInput(f"{path} of {host.name} cannot be read: {error}") from None

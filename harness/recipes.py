@@ -1,0 +1,72 @@
+"""From the plan to a trainer's recipe (docs/contract.md). Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.plan import Plan
+from harness.plan.recipe import Arm
+from trainer import contract
+
+
+def _common(task: str, device: str, threads: int) -> dict[str, Any]:
+    return {"contract": contract.CONTRACT, "task": task, "device": device, "threads": threads}
+
+
+def check(plan: Plan, *, device: str, threads: int) -> dict[str, Any]:
+    """The weighted-update check and the all-reduce."""
+    return {**_common("check", device, threads), "seed": f"{plan.seed}/check"}
+
+
+def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -> dict[str, Any]:
+    """One arm's training."""
+    shared = plan.recipe
+    return {
+        **_common("train", device, threads),
+        "seed": f"{plan.seed}/train",
+        "arm": arm.name,
+        "corpus": arm.corpus,
+        "updates": shared.updates,
+        "microbatch": microbatch,
+        "optimizer": shared.optimizer.model_dump(mode="json"),
+        "schedule": shared.schedule.model_dump(mode="json"),
+        "clip_norm": shared.clip_norm,
+        "autocast": shared.autocast,
+        "checkpointing": shared.checkpointing,
+        "exchange": arm.exchange.model_dump(mode="json"),
+        "preserve": arm.preserve,
+    }
+
+
+def probe(
+    plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int, trial_updates: int
+) -> dict[str, Any]:
+    """A short trial of an arm's training."""
+    recipe = train(plan, arm, microbatch=microbatch, device=device, threads=threads)
+    return {**recipe, "task": "probe", "trial_updates": trial_updates}
+
+
+def evaluate(
+    plan: Plan, *, roles: tuple[str, ...], probes: tuple[str, ...], end_tokens: tuple[int, ...],
+    device: str, threads: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Greedy generation for whole roles and retention losses."""
+    return {
+        **_common("evaluate", device, threads),
+        "cases": list(roles),
+        "retention": list(probes),
+        "max_new_tokens": plan.evaluation.max_new_tokens,
+        "batch": plan.evaluation.batch,
+        "end_tokens": list(end_tokens),
+        "autocast": None,
+    }
+
+
+def compare(*, against: str, device: str, threads: int) -> dict[str, Any]:
+    """Two candidates' parameters."""
+    return {**_common("compare", device, threads), "against": against}
+
+
+def seed(source: dict[str, Any]) -> dict[str, Any]:
+    """Conversion of a model source."""
+    return {**_common("seed", "cpu", 0), "source": source, "threads": None}

@@ -1,0 +1,1 @@
+"""One stage, one file, one public function: typed input to a typed receipt."""

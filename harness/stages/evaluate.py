@@ -1,0 +1,201 @@
+"""evaluate: reference and candidates, behind the selection commit; strict scoring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from harness import jobs, machine, recipes
+from harness.errors import Refused, Waiting
+from harness.hosts.protocol import Host
+from harness.plan.plan import REFERENCE
+from harness.prepared import Prepared
+from harness.rank_bodies import CompareBody, body_of, read_rank_receipt
+from harness.receipts import (
+    Distance,
+    EvaluateReceipt,
+    ModelScores,
+    PreflightReceipt,
+    PrepareReceipt,
+    ProvisionReceipt,
+    PushReceipt,
+)
+from harness.scoring.answers import score
+from harness.selection import Selected
+from harness.stages.push import fetch_listing, ready_hosts
+from harness.stages.select import require_selection
+from harness.stages.stamp import Stamp
+from harness.store.protocol import Artifact
+from harness.strict import load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+EVALUATE_S = 6 * 3600
+EVALUATE_ATTEMPTS = 3
+
+
+def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
+    """Score the test cases and the retention probes of every selected model.
+
+    Raises Refused when no selection is committed or a model is not the selected one.
+    """
+    selection = require_selection(study, done)
+    named = {REFERENCE: selection.reference, **selection.candidates}
+    models = tuple(score_model(study, done, name, each, "test") for name, each in named.items())
+    arms = list(selection.candidates)
+    pairs = [(arms[0], other) for other in arms[1:]]
+    distances = tuple(
+        _compare(study, done, candidate, reference) for reference, candidate in pairs
+    )
+    return EvaluateReceipt(**stamp.close(), models=models, distances=distances)
+
+
+def score_model(
+    study: Study, done: Receipts, name: str, selected: Selected, role: str
+) -> ModelScores:
+    """Generate and score one model's answers to a role, on the first host.
+
+    `role` is 'test' (with every retention probe) or 'development' (without).
+    """
+    host = ready_hosts(study, done)[0]
+    folder = _place(study, host, name, selected)
+    probes = tuple(each.name for each in study.plan.data.retention) if role == "test" else ()
+    provisioned = done.of(ProvisionReceipt)
+    fleet = study.fleet(provisioned)
+    prepared = load_file(Prepared, study.prepared_path)
+    recipe = recipes.evaluate(
+        study.plan,
+        roles=(role,),
+        probes=probes,
+        end_tokens=prepared.end_tokens,
+        device=done.of(PreflightReceipt).device,
+        threads=machine.threads_of(study.plan, provisioned.hosts, 1),
+    )
+    group = jobs.GroupJob(
+        key=f"evaluate/{role}/{name}",
+        recipe=recipe,
+        hosts=(host,),
+        pushed=done.of(PushReceipt).hosts,
+        model=folder,
+        ends_by_utc=min(study.clock.after(EVALUATE_S), fleet.deadline_utc),
+        label=f"evaluate {name}",
+        unit="case",
+    )
+    made, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
+
+    def collect() -> ModelScores:
+        local = study.work / "models" / name
+        local.mkdir(parents=True, exist_ok=True)
+        for file in ("receipt-0.json", f"answers-{role}.jsonl"):
+            host.get(f"{out}/{file}", local / file)
+        rank = read_rank_receipt(local / "receipt-0.json")
+        if rank.model_root != selected.parameter_root:
+            raise Refused("the model that was scored is not the selected one", where=name)
+        kept = []
+        for probe in probes:
+            host.get(f"{out}/retention-{probe}.jsonl", local / f"retention-{probe}.jsonl")
+            kept.append(_store(study, name, local / f"retention-{probe}.jsonl"))
+        _score(study, done, local, role)
+        return ModelScores(
+            name=name,
+            parameter_root=selected.parameter_root,
+            attempts=made,
+            rank=rank,
+            answers=(_store(study, name, local / f"answers-{role}.jsonl"),),
+            retention=tuple(kept),
+            scores=_store(study, name, local / "scores.jsonl"),
+        )
+
+    return study.journal.effect(
+        f"collect/evaluate/{role}/{name}", ModelScores, intent={"out": out}, act=collect,
+        adopt=lambda: None,
+    )  # fmt: skip
+
+
+def _store(study: Study, name: str, path: Path) -> Artifact:
+    return study.store.put(path, name=f"models/{name}/{path.name}")
+
+
+def _place(study: Study, host: Host, name: str, selected: Selected) -> str:
+    """The model's stored files in a folder of the host, hash checked."""
+    if name == REFERENCE:
+        return "seed"
+    listing = [each.to_json() for each in selected.files]
+    digest = contract.hash_of(listing)
+    local = study.work / f"listing-{name}.json"
+    contract.write_json(local, listing)
+    fetch_listing(study, host, f"models/{name}", local, digest)
+    return f"models/{name}"
+
+
+def _score(study: Study, done: Receipts, folder: Path, role: str) -> None:
+    """Write scores.jsonl: every answer decoded and strictly scored, in the order of the cases."""
+    tokenizer = _tokenizer(study, done)
+    expected = contract.read_lines(_prepared_file(study, done, f"{role}.answers.jsonl"))
+    answers = contract.read_lines(folder / f"answers-{role}.jsonl")
+    if [row["id"] for row in answers] != [row["id"] for row in expected]:
+        raise Waiting(f"the answers to '{role}' are not those of the cases", where=str(folder))
+    rows = []
+    for case, answer in zip(expected, answers, strict=True):
+        text = tokenizer.decode(answer["tokens"], skip_special_tokens=False)
+        found = score(text, case["expected"], study.plan.evaluation.max_answer_bytes)
+        rows.append(
+            {
+                "id": case["id"],
+                "role": role,
+                "family": case["family"],
+                "wording": case["wording"],
+                "correct": found.correct,
+                "valid_json": found.valid_json,
+                "reason": "" if found.correct else found.reason,
+                "text": text,
+            }
+        )
+    contract.write_lines(folder / "scores.jsonl", rows)
+
+
+def _tokenizer(study: Study, done: Receipts) -> Tokenizer:
+    path = study.work / "tokenizer.json"
+    if not path.exists():
+        files = done.of(PrepareReceipt).seed_files
+        study.store.fetch(next(each for each in files if each.name == "tokenizer.json"), path)
+    return Tokenizer.from_file(str(path))
+
+
+def _prepared_file(study: Study, done: Receipts, name: str) -> Path:
+    path = study.work / "prepared" / name
+    files = done.of(PrepareReceipt).prepared_files
+    study.store.fetch(next(each for each in files if each.name == name), path)
+    return path
+
+
+def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Distance:
+    """Two candidates' parameters; both are in the first host's models/ folder."""
+    host = ready_hosts(study, done)[0]
+    fleet = study.fleet(done.of(ProvisionReceipt))
+    group = jobs.GroupJob(
+        key=f"compare/{candidate}-{reference}",
+        recipe=recipes.compare(
+            against=f"../models/{reference}",
+            device="cpu",
+            threads=machine.threads_of(study.plan, done.of(ProvisionReceipt).hosts, 1),
+        ),
+        hosts=(host,),
+        pushed=done.of(PushReceipt).hosts,
+        model=f"models/{candidate}",
+        ends_by_utc=min(study.clock.after(EVALUATE_S), fleet.deadline_utc),
+        label=f"compare {candidate} with {reference}",
+        heartbeat=False,
+    )
+    _, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
+    local = study.work / "compare" / f"{candidate}-{reference}.json"
+    local.parent.mkdir(exist_ok=True)
+    host.get(f"{out}/receipt-0.json", local)
+    body = body_of(CompareBody, read_rank_receipt(local))
+    return Distance(
+        candidate=candidate,
+        reference=reference,
+        relative_l2=body.relative_l2,
+        max_abs=body.max_abs,
+    )

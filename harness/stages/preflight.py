@@ -1,0 +1,172 @@
+"""preflight: every host is looked at before the first arm, a line a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness import jobs, machine, recipes
+from harness.clock import parse_utc
+from harness.errors import Waiting
+from harness.hosts.protocol import Host
+from harness.prepared import Prepared
+from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
+from harness.receipts import (
+    Line,
+    PreflightReceipt,
+    ProvisionReceipt,
+    PushReceipt,
+)
+from harness.stages.push import ready_hosts
+from harness.stages.stamp import Stamp
+from harness.strict import load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+CLOCK_S = 2.0
+CHECK_S = 900
+UPDATE_ERROR = 1e-4
+"""Largest difference of the weighted update from the single-process one (FP32)."""
+GIB = 2**30
+
+
+def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
+    """Look at every host. Raises Waiting naming the first line that fails."""
+    provisioned = done.of(ProvisionReceipt)
+    hosts = ready_hosts(study, done)
+    device = machine.device_of(study.plan, provisioned.hosts)
+    lines = [line for host in hosts for line in _host(study, done, host)]
+    lines += _deadlines(study, done)
+    lines += _links(hosts)
+    lines += _dry_runs(study, done, hosts, device)
+    lines += _check(study, done, hosts[: study.plan.workers], device)
+    bad = [line for line in lines if not line.ok]
+    if bad:
+        raise Waiting(
+            f"preflight '{bad[0].check}' found {bad[0].observed} where {bad[0].required} is needed",
+            where=bad[0].host,
+            next_command=f"harness run {study.loaded.path} --local",
+        )
+    notes = ("read-ahead and interface allowance are not applicable to workers on one computer",)
+    return PreflightReceipt(**stamp.close(), notes=notes, device=device, lines=tuple(lines))
+
+
+def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
+    before = next(each for each in done.of(ProvisionReceipt).hosts if each.name == host.name)
+    now = host.facts()
+    prepared = load_file(Prepared, study.prepared_path)
+    weights = 4 * (prepared.seed_model.parameters or 0)
+    disk = 3 * weights * (1 + len(study.plan.arms))
+    yield _line(host, "disk", f"{now.disk_free_bytes / GIB:.1f} GiB free",
+                f"at least {disk / GIB:.1f} GiB", now.disk_free_bytes >= disk)  # fmt: skip
+    memory = 6 * weights * study.plan.workers
+    yield _line(host, "memory", f"{now.memory_bytes / GIB:.1f} GiB",
+                f"at least {memory / GIB:.1f} GiB", now.memory_bytes >= memory)  # fmt: skip
+    offset = abs((parse_utc(now.clock_utc) - study.clock.now()).total_seconds())
+    yield _line(host, "clock", f"{offset:.1f} s off", f"within {CLOCK_S:.0f} s", offset <= CLOCK_S)
+    same = now.boot_id == before.boot_id
+    yield _line(host, "boot", "the same boot" if same else "another boot", "the same boot", same)
+    yield _line(host, "gpus", ", ".join(now.gpus) or "none", "recorded", True)
+    yield _line(host, "cpus", str(now.cpus), "recorded", True)
+
+
+def _line(host: Host, check: str, observed: str, required: str, ok: bool) -> Line:
+    return Line(host=host.name, check=check, observed=observed, required=required, ok=ok)
+
+
+def _deadlines(study: Study, done: Receipts) -> Iterator[Line]:
+    fleet = study.fleet(done.of(ProvisionReceipt))
+    for deadline in fleet.deadlines():
+        yield Line(
+            host=fleet.id,
+            check=f"{deadline.kind} deadline",
+            observed=deadline.proof,
+            required="armed" if deadline.applies else "not applicable",
+            ok=deadline.armed or not deadline.applies,
+        )
+
+
+def _links(hosts: tuple[Host, ...]) -> Iterator[Line]:
+    """Bandwidth and round trip between every pair, over a plain TCP connection."""
+    for i, server in enumerate(hosts):
+        for client in hosts[i + 1 :]:
+            port = contract.parse(server.helper("tree", "port", server.address).stdout)["port"]
+            answer = contract.parse(
+                client.helper("link", "pair", "--address", server.address, "--port", str(port)).stdout
+            )
+            yield _line(
+                client,
+                f"link to {server.name}",
+                f"{answer['gbit_per_s']:.1f} Gbit/s, {answer['round_trip_ms']:.2f} ms",
+                "recorded",
+                True,
+            )
+
+
+def _dry_runs(
+    study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
+) -> Iterator[Line]:
+    """The whole command line of every arm, checked without starting anything."""
+    pushed = done.of(PushReceipt).hosts
+    for arm in study.plan.arms:
+        recipe = recipes.train(
+            study.plan, arm, microbatch=arm.microbatch or 1, device=device, threads=1
+        )
+        local = study.work / "recipes" / f"dry-{arm.name}.json"
+        local.parent.mkdir(exist_ok=True)
+        contract.write_json(local, recipe)
+        for rank, host in enumerate(hosts[: arm.workers]):
+            host.put(local, f"recipes/dry-{arm.name}.json")
+            argv = jobs.command_line(
+                host,
+                pushed,
+                recipe=f"recipes/dry-{arm.name}.json",
+                model="seed",
+                out="out/dry",
+                rank=rank,
+                nodes=arm.workers,
+                address=hosts[0].address,
+                port=29500,
+                interface="lo",
+            )
+            environment = jobs.job_environment(host, pushed)
+            ended = host.run(
+                [argv[0], "--dry-run", *argv[1:]], timeout_s=300, environment=environment, check=False
+            )
+            words = (ended.stderr.strip().splitlines() or ["accepted"])[-1]
+            observed = "accepted" if ended.exit_code == 0 else words[:200]
+            yield _line(host, f"dry run of {arm.name}", observed, "accepted", ended.exit_code == 0)
+
+
+def _check(
+    study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
+) -> Iterator[Line]:
+    """The weighted-update check and an all-reduce between real ranks."""
+    provisioned = done.of(ProvisionReceipt)
+    fleet = study.fleet(provisioned)
+    threads = machine.threads_of(study.plan, provisioned.hosts, len(hosts))
+    group = jobs.GroupJob(
+        key="preflight/check",
+        recipe=recipes.check(study.plan, device=device, threads=threads),
+        hosts=hosts,
+        pushed=done.of(PushReceipt).hosts,
+        model="seed",
+        ends_by_utc=min(study.clock.after(CHECK_S), fleet.deadline_utc),
+        label="weighted-update check",
+        heartbeat=False,
+    )
+    _, out = jobs.attempts(study, fleet, group, 2)
+    for rank, host in enumerate(hosts):
+        local = study.work / f"check-{rank}.json"
+        host.get(f"{out}/receipt-{rank}.json", local)
+        body = body_of(CheckBody, read_rank_receipt(local))
+        ok = body.all_reduce_ok and body.workers_seen == len(hosts)
+        yield _line(
+            host,
+            "all-reduce",
+            f"{body.workers_seen} workers, sum {'right' if body.all_reduce_ok else 'wrong'}",
+            f"{len(hosts)} workers",
+            ok,
+        )
+        error = body.weighted_update_max_error
+        yield _line(host, "weighted update", f"{error:.1e} from the plain calculation",
+                    f"at most {UPDATE_ERROR:.0e}", error <= UPDATE_ERROR)  # fmt: skip

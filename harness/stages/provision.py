@@ -1,0 +1,86 @@
+"""provision: a fleet with both deadlines read back, after the worst case fits the ceiling."""
+
+from __future__ import annotations
+
+from harness.admission import admit
+from harness.errors import BadInput, Refused
+from harness.fleet.local import LocalFleet
+from harness.receipts import CommitReceipt, ProvisionReceipt
+from harness.stages.commit import require_commitment
+from harness.stages.stamp import Stamp
+from harness.strict import Model
+from harness.study import Receipts, Study
+
+
+class Admitted(Model):
+    """The fleet's name and its deadline, which never moves."""
+
+    fleet: str
+    deadline_utc: str
+
+
+class Armed(Model):
+    """Outcome of arming."""
+
+    armed: bool
+
+
+def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
+    """Stand up a local fleet. Raises Refused when a deadline cannot be proved armed."""
+    if not study.development:
+        require_commitment(study, done.of(CommitReceipt))
+    local = study.plan.hosts.local
+    if local is None:
+        raise BadInput(
+            "the plan declares no local hosts",
+            where=f"{study.loaded.path}#/hosts",
+            next_command=f"harness check {study.loaded.path}",
+        )
+    bound = admit(study.plan, None, "local")
+    admitted = _admit(study)
+    fleet = LocalFleet(
+        run_folder=study.folder,
+        count=local.count,
+        fleet_id=admitted.fleet,
+        deadline_utc=admitted.deadline_utc,
+    )
+    _arm(study, fleet)
+    deadlines = fleet.deadlines()
+    for deadline in deadlines:
+        if deadline.applies and not deadline.armed:
+            raise Refused(
+                f"the {deadline.kind} deadline is not armed ({deadline.proof}), so no arm starts",
+                where=fleet.id,
+                next_command=f"harness run {study.loaded.path} --local",
+            )
+    return ProvisionReceipt(
+        **stamp.close(),
+        notes=tuple(f"{d.kind} deadline: {d.proof}" for d in deadlines if not d.applies),
+        fleet_kind=fleet.kind,
+        fleet=fleet.id,
+        hosts=tuple(host.facts() for host in fleet.hosts()),
+        deadlines=deadlines,
+        worst_case_usd=bound.total_usd,
+        ceiling_usd=study.plan.budget.ceiling_usd,
+    )
+
+
+def _admit(study: Study) -> Admitted:
+    def act() -> Admitted:
+        return Admitted(
+            fleet=f"local-{study.run}",
+            deadline_utc=study.clock.after(study.plan.budget.deadline_s),
+        )
+
+    return study.journal.effect(
+        "provision/admit", Admitted, intent={}, act=act, adopt=lambda: None
+    )
+
+
+def _arm(study: Study, fleet: LocalFleet) -> None:
+    def act() -> Armed:
+        fleet.arm_deadlines()
+        return Armed(armed=True)
+
+    intent = {"fleet": fleet.id, "deadline_utc": fleet.deadline_utc}
+    study.journal.effect("provision/arm", Armed, intent=intent, act=act, adopt=lambda: None)

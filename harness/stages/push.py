@@ -1,0 +1,159 @@
+"""push: trainer, helper, environment, seed model and prepared inputs onto every host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import environments, source
+from harness.errors import Refused
+from harness.hosts.protocol import Host
+from harness.prepared import Prepared
+from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
+from harness.stages.stamp import Stamp
+from harness.store.protocol import Artifact
+from harness.strict import Model, load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+WITHHELD = (".answers.jsonl",)
+"""Prepared files that hosts never see: the expected answers."""
+ENVIRONMENT_S = 3600.0
+
+
+class Moved(Model):
+    """Outcome of one transfer."""
+
+    sha256: str
+    moved_bytes: int
+
+
+class Built(Model):
+    """Outcome of building or finding the environment."""
+
+    path: str
+    manifest: dict[str, str]
+
+
+def host_files(files: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+    """The prepared files that hosts need."""
+    return tuple(
+        each
+        for each in files
+        if not each.name.endswith(WITHHELD) and not each.name.startswith("text.")
+    )
+
+
+def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
+    """Bring every host to the bound state. Raises Refused when a hash on a host differs."""
+    prepared = load_file(Prepared, study.prepared_path)
+    tree = source.gather(study.loaded, study.work / "source")
+    if tree.sha256 != prepared.source_sha256:
+        raise Refused(
+            "the trainer or the on-host helper changed after prepared.json was committed",
+            where=f"{study.prepared_path}#/source_sha256",
+            next_command=f"harness init NEW-NAME --from {study.loaded.path}",
+        )
+    receipt = done.of(PrepareReceipt)
+    hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
+    pushed = tuple(_one(study, host, tree, prepared, receipt) for host in hosts)
+    return PushReceipt(**stamp.close(), hosts=pushed)
+
+
+def _one(
+    study: Study, host: Host, tree: source.Source, prepared: Prepared, receipt: PrepareReceipt
+) -> PushedHost:
+    study.progress.note(f"{host.name}: trainer, environment, model, inputs")
+    _push_source(study, host, tree)
+    host = host.with_helper(f"source/{tree.sha256}/helper")
+    built = _environment(study, host, tree)
+    seed = _fetch(study, host, "seed", receipt.seed_files)
+    inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files))
+    return PushedHost(
+        host=host.name,
+        source_sha256=tree.sha256,
+        environment=(prepared.requirements_sha256 or "") if built.path else "as-found",
+        environment_path=built.path,
+        environment_manifest=built.manifest,
+        identity=prepared.identity,
+        seed_files=receipt.seed_files,
+        moved_bytes=seed.moved_bytes + inputs.moved_bytes,
+    )
+
+
+def _push_source(study: Study, host: Host, tree: source.Source) -> None:
+    remote = f"source/{tree.sha256}"
+
+    def look() -> Moved | None:
+        answer = host.helper("tree", "hash", f"{host.work}/{remote}").stdout
+        found = contract.parse(answer)["sha256"]
+        return Moved(sha256=found, moved_bytes=0) if found == tree.sha256 else None
+
+    def act() -> Moved:
+        host.put(tree.folder, remote)
+        there = look()
+        if there is None:
+            raise Refused("the pushed trainer has another hash on the host", where=host.name)
+        return there
+
+    study.journal.effect(
+        f"push/{host.name}/source", Moved, intent={"sha256": tree.sha256}, act=act,
+        adopt=lambda: None,
+    )  # fmt: skip
+
+
+def _environment(study: Study, host: Host, tree: source.Source) -> Built:
+    def act() -> Built:
+        if study.plan.environment == "as-found" or tree.requirements is None:
+            shown = contract.parse(host.helper("environment", "describe").stdout)
+            return Built(path="", manifest=shown["manifest"])
+        digest, _ = contract.hash_file(tree.requirements)
+        folder = environments.environment_folder(study.cache, digest)
+        requirements = f"{host.work}/source/{tree.sha256}/trainer/requirements.txt"
+        answer = host.helper(
+            "environment", "build", "--requirements", requirements, "--folder", str(folder),
+            timeout_s=ENVIRONMENT_S,
+        )  # fmt: skip
+        return Built(path=str(folder), manifest=contract.parse(answer.stdout)["manifest"])
+
+    return study.journal.effect(
+        f"push/{host.name}/environment", Built, intent={}, act=act, adopt=lambda: None
+    )
+
+
+def _fetch(study: Study, host: Host, folder: str, files: tuple[Artifact, ...]) -> Moved:
+    """Files of the store into a folder of the host, hash checked there."""
+    listing = [each.to_json() for each in files]
+    digest = contract.hash_of(listing)
+
+    def act() -> Moved:
+        local = study.work / f"listing-{folder}.json"
+        contract.write_json(local, listing)
+        return fetch_listing(study, host, folder, local, digest)
+
+    return study.journal.effect(
+        f"push/{host.name}/{folder}", Moved, intent={"listing": digest}, act=act,
+        adopt=lambda: None,
+    )  # fmt: skip
+
+
+def ready_hosts(study: Study, done: Receipts) -> tuple[Host, ...]:
+    """The fleet's hosts, each with the helper that was pushed to it."""
+    pushed = done.of(PushReceipt).hosts
+    hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
+    return tuple(
+        host.with_helper(f"source/{each.source_sha256}/helper")
+        for host, each in zip(hosts, pushed, strict=True)
+    )
+
+
+def fetch_listing(study: Study, host: Host, folder: str, listing: Path, digest: str) -> Moved:
+    """Ask the host to fetch a listing of objects into one of its folders."""
+    remote = f"listings/{digest}.json"
+    host.put(listing, remote)
+    answer = host.helper(
+        "stage", "get", "--store", study.store.address(), "--listing", f"{host.work}/{remote}",
+        "--folder", f"{host.work}/{folder}", timeout_s=ENVIRONMENT_S,
+    )  # fmt: skip
+    shown = contract.parse(answer.stdout)
+    moved = shown.get("moved_bytes", 0) if isinstance(shown, dict) else 0
+    return Moved(sha256=digest, moved_bytes=int(moved))

@@ -1,0 +1,29 @@
+"""release: hosts may be ended once everything was read back whole, or preservation is given up."""
+
+from __future__ import annotations
+
+from harness.errors import Refused
+from harness.receipts import PreserveReceipt, ReleaseReceipt
+from harness.stages.stamp import Stamp
+from harness.study import Receipts, Study
+
+
+def release(study: Study, done: Receipts, stamp: Stamp) -> ReleaseReceipt:
+    """Open the gate. Raises Refused when an object was not read back whole."""
+    if study.abandon:
+        return ReleaseReceipt(**stamp.close(), released=True, basis="abandoned", why=study.abandon)
+    preserved = done.of(PreserveReceipt)
+    bad = [each for each in preserved.objects if not each.ok]
+    if bad:
+        raise Refused(
+            f"{len(bad)} object(s) were not read back whole, the first one {bad[0].name} "
+            f"({bad[0].fault})",
+            where=preserved.store,
+            next_command=f'harness run {study.loaded.path} --abandon "why"',
+        )
+    return ReleaseReceipt(
+        **stamp.close(),
+        released=True,
+        basis="preserved",
+        why=f"{len(preserved.objects)} objects, {preserved.bytes} bytes read back whole",
+    )

@@ -1,0 +1,158 @@
+"""train: every arm, one after another; its candidate goes to the store at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import jobs, machine, recipes
+from harness.errors import Refused, Waiting
+from harness.hosts.protocol import Host
+from harness.plan.recipe import Arm
+from harness.prepared import Prepared
+from harness.rank_bodies import TrainBody, body_of, read_rank_receipt
+from harness.receipts import (
+    ArmRecord,
+    Candidate,
+    CommitReceipt,
+    PreflightReceipt,
+    ProbeReceipt,
+    ProvisionReceipt,
+    PushReceipt,
+    RankReceipt,
+    TrainReceipt,
+)
+from harness.stages.commit import require_commitment
+from harness.stages.push import ready_hosts
+from harness.stages.stamp import Stamp
+from harness.store.protocol import Artifact
+from harness.strict import load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+
+def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
+    """Train all arms in the plan's order.
+
+    Raises Refused when a commitment or hash does not hold, Waiting when an arm failed all its
+    attempts.
+    """
+    if not study.development:
+        require_commitment(study, done.of(CommitReceipt))
+    fleet = study.fleet(done.of(ProvisionReceipt))
+    for deadline in fleet.deadlines():
+        if deadline.applies and not deadline.armed:
+            raise Refused(
+                f"the {deadline.kind} deadline is not armed ({deadline.proof}), so no arm starts",
+                where=fleet.id,
+            )
+    hosts = ready_hosts(study, done)
+    prepared = load_file(Prepared, study.prepared_path)
+    arms = tuple(_arm(study, done, arm, hosts[: arm.workers], prepared) for arm in study.plan.arms)
+    notes = ()
+    if fleet.kind == "local":
+        notes = ("traffic caps are not enforced between workers of one computer",)
+    return TrainReceipt(**stamp.close(), notes=notes, arms=arms)
+
+
+def _arm(
+    study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...], prepared: Prepared
+) -> ArmRecord:
+    provisioned = done.of(ProvisionReceipt)
+    fleet = study.fleet(provisioned)
+    recipe = recipes.train(
+        study.plan,
+        arm,
+        microbatch=done.of(ProbeReceipt).microbatch[arm.name],
+        device=done.of(PreflightReceipt).device,
+        threads=machine.threads_of(study.plan, provisioned.hosts, arm.workers),
+    )
+    group = jobs.GroupJob(
+        key=f"train/{arm.name}",
+        recipe=recipe,
+        hosts=hosts,
+        pushed=done.of(PushReceipt).hosts,
+        model="seed",
+        ends_by_utc=min(study.clock.after(arm.limits.seconds), fleet.deadline_utc),
+        label=f"train {arm.name}",
+    )
+    made, out = jobs.attempts(study, fleet, group, arm.attempts)
+
+    def collect() -> ArmRecord:
+        ranks = tuple(_rank(study, arm, host, out, rank) for rank, host in enumerate(hosts))
+        losses = tuple(_losses(study, arm, host, out, rank) for rank, host in enumerate(hosts))
+        _verify(study, arm, ranks, contract.hash_of(recipe), prepared)
+        return ArmRecord(
+            arm=arm.name,
+            attempts=made,
+            ranks=ranks,
+            losses=losses,
+            candidate=_candidate(study, arm, hosts[0], out, ranks[0]),
+        )
+
+    return study.journal.effect(
+        f"collect/train/{arm.name}", ArmRecord, intent={"out": out}, act=collect,
+        adopt=lambda: None,
+    )  # fmt: skip
+
+
+def _local(study: Study, arm: Arm, name: str) -> Path:
+    folder = study.work / "arms" / arm.name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def _rank(study: Study, arm: Arm, host: Host, out: str, rank: int) -> RankReceipt:
+    local = _local(study, arm, f"receipt-{rank}.json")
+    host.get(f"{out}/receipt-{rank}.json", local)
+    return read_rank_receipt(local)
+
+
+def _losses(study: Study, arm: Arm, host: Host, out: str, rank: int) -> Artifact:
+    local = _local(study, arm, f"losses-{rank}.jsonl")
+    host.get(f"{out}/losses-{rank}.jsonl", local)
+    return study.store.put(local, name=f"arms/{arm.name}/losses-{rank}.jsonl")
+
+
+def _verify(
+    study: Study,
+    arm: Arm,
+    ranks: tuple[RankReceipt, ...],
+    recipe_sha256: str,
+    prepared: Prepared,
+) -> None:
+    bound = {each.name: each.sha256 for each in prepared.files}
+    for receipt in ranks:
+        where = f"arm '{arm.name}' rank {receipt.rank}"
+        if receipt.source_sha256 != prepared.trainer_sha256:
+            raise Refused("the trainer that ran is not the one that was bound", where=where)
+        if receipt.recipe_sha256 != recipe_sha256:
+            raise Refused("the recipe that ran is not the one that was given", where=where)
+        for name, digest in receipt.inputs.items():
+            if bound.get(name) != digest:
+                raise Refused(f"the input {name} is not the one that was bound", where=where)
+        if receipt.model_root != prepared.seed_model.parameter_root:
+            raise Refused("it did not start from the seed model that was bound", where=where)
+        if body_of(TrainBody, receipt).updates != study.plan.recipe.updates:
+            raise Refused("it did not end at the predetermined update", where=where)
+    roots = {body_of(TrainBody, receipt).parameter_root for receipt in ranks}
+    if len(roots) != 1:
+        raise Waiting(
+            f"the ranks of arm '{arm.name}' ended with {len(roots)} different parameter roots",
+            where=str(study.folder / "logs"),
+        )
+
+
+def _candidate(
+    study: Study, arm: Arm, host: Host, out: str, receipt: RankReceipt
+) -> Candidate:
+    answer = host.helper(
+        "stage", "put", "--store", study.store.address(), "--folder", f"{host.work}/{out}/candidate",
+        timeout_s=3600,
+    )  # fmt: skip
+    files = tuple(
+        Artifact(name=row["name"], sha256=row["sha256"], bytes=row["bytes"])
+        for row in contract.parse(answer.stdout)
+    )
+    return Candidate(
+        arm=arm.name, parameter_root=body_of(TrainBody, receipt).parameter_root, files=files
+    )
