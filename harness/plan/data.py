@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.plan.kinds import Count, CountOrZero, Name, NotNegative, Revision, Text
+from harness.plan.kinds import Count, CountOrZero, Misfit, Name, NotNegative, Revision, Text
 from harness.strict import Model
 
 Family = Literal["lookup", "filter", "total", "sort"]
@@ -31,7 +31,7 @@ class Tasks(Model):
         for name in ("families", "train_wordings", "test_wordings"):
             values = getattr(self, name)
             if len(set(values)) != len(values):
-                raise ValueError(f"{name} names something twice")
+                raise Misfit(f"/{name}", f"{name} names something twice")
         return self
 
     @property
@@ -87,7 +87,7 @@ class Damage(Model):
     @model_validator(mode="after")
     def _within(self) -> Damage:
         if self.remainder >= self.modulus:
-            raise ValueError("the remainder is not below the modulus")
+            raise Misfit("/remainder", "the remainder is not below the modulus")
         return self
 
 
@@ -128,7 +128,7 @@ class Data(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Data:
         if self.roles.train_replay and self.replay is None:
-            raise ValueError("roles.train_replay is set and no replay source is declared")
+            raise Misfit("/replay", "roles.train_replay is set and no replay source is declared")
         if len({probes.name for probes in self.retention}) != len(self.retention):
-            raise ValueError("two retention probe sets have the same name")
+            raise Misfit("/retention", "two retention probe sets have the same name")
         return self

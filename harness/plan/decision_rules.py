@@ -98,7 +98,9 @@ def _numbers(decision: Decision, at: str) -> Iterator[Finding]:
             " (points are written as fractions)",
         )
     if decision.statistic.endswith("-ratio") and decision.margin <= 0:
-        yield error(f"{at}/margin", f"'{decision.name}' compares a ratio with a margin of 0 or less")
+        yield error(
+            f"{at}/margin", f"'{decision.name}' compares a ratio with a margin of 0 or less"
+        )
     if decision.statistic == "mcnemar" and decision.bound == "at-least":
         yield error(
             f"{at}/bound", f"'{decision.name}' passes on a large p value; a small one is evidence"

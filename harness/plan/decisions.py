@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from harness.plan.data import Family
-from harness.plan.kinds import Count, Name, Positive, Text
+from harness.plan.kinds import Count, Misfit, Name, Positive, Text
 from harness.strict import Model
 
 Statistic = Literal[
@@ -25,7 +25,9 @@ Statistic = Literal[
     "serving-token-agreement",
 ]
 
-Timer = Literal["update-sum", "update-median", "active", "active-plus-checkpoint", "loop", "process"]
+Timer = Literal[
+    "update-sum", "update-median", "active", "active-plus-checkpoint", "loop", "process"
+]
 
 PAIRED = frozenset(
     {
@@ -82,14 +84,14 @@ class Decision(Model):
     def _fields_fit(self) -> Decision:
         paired = self.statistic in PAIRED or self.statistic == "serving-throughput-ratio"
         if paired and self.reference is None:
-            raise ValueError(f"the statistic '{self.statistic}' needs a reference")
+            raise Misfit("/reference", f"the statistic '{self.statistic}' needs a reference")
         if self.statistic in ("accuracy-difference", "retention-difference"):
             if self.bound in ("lower", "upper") and self.z is None:
-                raise ValueError("a confidence bound needs z")
+                raise Misfit("/z", "a confidence bound needs z")
         elif self.bound in ("lower", "upper"):
-            raise ValueError(f"the statistic '{self.statistic}' takes at-least or at-most")
+            raise Misfit("/bound", f"the statistic '{self.statistic}' takes at-least or at-most")
         if self.statistic in ("speed-ratio", "cost-ratio") and self.timer is None:
-            raise ValueError(f"the statistic '{self.statistic}' needs a timer")
+            raise Misfit("/timer", f"the statistic '{self.statistic}' needs a timer")
         if self.statistic == "retention-difference" and self.probes is None:
-            raise ValueError("the statistic 'retention-difference' needs probes")
+            raise Misfit("/probes", "the statistic 'retention-difference' needs probes")
         return self

@@ -80,4 +80,3 @@ class S3Store(Model):
 
 
 StoreChoice = Annotated[FolderStore | S3Store, Field(discriminator="kind")]
-

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from harness.errors import BadInput
+from harness.plan.kinds import Misfit
 from harness.plan.plan import Plan
 from harness.strict import load
 from trainer import contract
@@ -42,9 +45,24 @@ def load_plan(path: Path) -> LoadedPlan:
             where=str(path),
             next_command="harness init my-study",
         ) from None
-    plan = load(Plan, data, where=str(path), next_command=f"harness check {path}")
+    try:
+        plan = load(Plan, data, where=str(path), next_command=f"harness check {path}")
+    except BadInput as bad:
+        raise _placed(bad) from None
     try:
         digest = contract.hash_of(contract.parse(data))
     except contract.ContractError as error:
         raise BadInput(str(error), where=str(path)) from None
     return LoadedPlan(plan=plan, path=path.resolve(), hash=digest, data=data)
+
+
+def _placed(bad: BadInput) -> BadInput:
+    """The error with the place that a rule over several fields named (`kinds.Misfit`)."""
+    fault = bad.__context__
+    if isinstance(fault, ValidationError):
+        context = fault.errors(include_url=False)[0].get("ctx", {})
+        if isinstance(misfit := context.get("error"), Misfit):
+            return BadInput(
+                bad.what, where=f"{bad.where}{misfit.at}", next_command=bad.next_command
+            )
+    return bad

@@ -10,7 +10,7 @@ from harness.plan.budget import Budget
 from harness.plan.data import Data
 from harness.plan.decisions import PAIRED, SERVING, Decision, Evaluation
 from harness.plan.hosts import Hosts, StoreChoice
-from harness.plan.kinds import Name, Text
+from harness.plan.kinds import Misfit, Name, Text
 from harness.plan.model import Chat, ModelSource, TokenizerSource, TrainerSource
 from harness.plan.recipe import Arm, Recipe
 from harness.plan.serving import Serving
@@ -67,49 +67,70 @@ class Plan(Model):
     @model_validator(mode="after")
     def _arms_fit(self) -> Plan:
         names = self.arm_names
-        if len(set(names)) != len(names) or REFERENCE in names:
-            raise ValueError(f"arm names must differ from each other and from '{REFERENCE}'")
-        for arm in self.arms:
+        for i, arm in enumerate(self.arms):
+            if arm.name in names[:i] or arm.name == REFERENCE:
+                raise Misfit(
+                    f"/arms/{i}/name",
+                    f"arm names must differ from each other and from '{REFERENCE}'",
+                )
             if self.recipe.global_batch % arm.workers:
-                raise ValueError(
+                raise Misfit(
+                    f"/arms/{i}/workers",
                     f"the global batch of {self.recipe.global_batch} does not divide over "
-                    f"{arm.workers} workers of arm '{arm.name}'"
+                    f"{arm.workers} workers of arm '{arm.name}'",
                 )
             if arm.corpus == "damaged" and self.data.damage is None:
-                raise ValueError(f"arm '{arm.name}' is damaged and data.damage is not declared")
-        for kind in (self.hosts.local, self.hosts.aws):
+                raise Misfit(
+                    f"/arms/{i}/corpus",
+                    f"arm '{arm.name}' is damaged and data.damage is not declared",
+                )
+        for name, kind in (("local", self.hosts.local), ("aws", self.hosts.aws)):
             if kind is not None and kind.count < self.workers:
-                raise ValueError(f"{self.workers} workers need more than {kind.count} host(s)")
+                raise Misfit(
+                    f"/hosts/{name}/count",
+                    f"{self.workers} workers need more than {kind.count} host(s)",
+                )
         return self
 
     @model_validator(mode="after")
     def _decisions_fit(self) -> Plan:
         names = [decision.name for decision in self.decisions]
-        if len(set(names)) != len(names):
-            raise ValueError("two decisions have the same name")
         models = {*self.arm_names, REFERENCE}
         phases = {phase.name for phase in self.serving.phases} if self.serving else set[str]()
         probes = {probe.name for probe in self.data.retention}
-        for decision in self.decisions:
+        for i, decision in enumerate(self.decisions):
+            at, named = f"/decisions/{i}", f"decision '{decision.name}'"
+            if decision.name in names[:i]:
+                raise Misfit(f"{at}/name", "two decisions have the same name")
             known = phases if decision.statistic in SERVING else models
-            for who in (decision.candidate, decision.reference):
+            for field in ("candidate", "reference"):
+                who = getattr(decision, field)
                 if who is not None and who not in known:
-                    raise ValueError(f"decision '{decision.name}' names '{who}', which is unknown")
+                    raise Misfit(f"{at}/{field}", f"{named} names '{who}', which is unknown")
             if decision.probes is not None and decision.probes not in probes:
-                raise ValueError(f"decision '{decision.name}' names unknown probes")
+                raise Misfit(f"{at}/probes", f"{named} names unknown probes")
             if decision.statistic in PAIRED and decision.candidate == decision.reference:
-                raise ValueError(f"decision '{decision.name}' compares '{decision.candidate}' with itself")
+                raise Misfit(
+                    f"{at}/reference", f"{named} compares '{decision.candidate}' with itself"
+                )
         return self
 
     @model_validator(mode="after")
     def _serving_fits(self) -> Plan:
-        if self.serving is None:
+        serving = self.serving
+        if serving is None:
             return self
-        if self.serving.candidate not in self.arm_names:
-            raise ValueError(f"serving names the arm '{self.serving.candidate}', which is unknown")
-        if self.serving.requests > self.data.roles.development:
-            raise ValueError("serving asks for more requests than there are development cases")
-        names = [phase.name for phase in self.serving.phases]
+        if serving.candidate not in self.arm_names:
+            raise Misfit(
+                "/serving/candidate",
+                f"serving names the arm '{serving.candidate}', which is unknown",
+            )
+        if serving.requests > self.data.roles.development:
+            raise Misfit(
+                "/serving/requests",
+                "serving asks for more requests than there are development cases",
+            )
+        names = [phase.name for phase in serving.phases]
         if len(set(names)) != len(names):
-            raise ValueError("two serving phases have the same name")
+            raise Misfit("/serving/phases", "two serving phases have the same name")
         return self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.plan.kinds import Count, CountOrZero, Fraction, Name, NotNegative, Positive
+from harness.plan.kinds import Count, CountOrZero, Fraction, Misfit, Name, NotNegative, Positive
 from harness.strict import Model
 
 
@@ -105,8 +105,9 @@ class Arm(Model):
     @model_validator(mode="after")
     def _exchange_fits(self) -> Arm:
         if (self.workers == 1) != (self.exchange.kind == "none"):
-            raise ValueError(
+            raise Misfit(
+                "/exchange",
                 f"an arm of {self.workers} worker(s) cannot have the exchange "
-                f"'{self.exchange.kind}'"
+                f"'{self.exchange.kind}'",
             )
         return self

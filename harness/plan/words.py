@@ -78,7 +78,9 @@ def exchange_words(arm: Arm) -> str:
     if not isinstance(exchange, PowerSGD):
         return exchange.kind
     feedback = "error feedback" if exchange.error_feedback else "no error feedback"
-    return f"powersgd rank {exchange.rank}, {feedback}, {exchange.dense_updates} dense updates first"
+    return (
+        f"powersgd rank {exchange.rank}, {feedback}, {exchange.dense_updates} dense updates first"
+    )
 
 
 def arm_words(plan: Plan, arm: Arm) -> str:
