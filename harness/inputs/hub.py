@@ -115,7 +115,9 @@ def read_rows(path: Path, column: str, *, where: str) -> list[Any]:
 def read_text_rows(
     source: HubText, *, endpoint: str | None, cache: Path | None = None
 ) -> list[Any]:
-    """The declared column of a plan's hub data set."""
+    """The declared column of a plan's hub data set. Raises BadInput when it is not pinned."""
+    if source.revision is None:
+        raise BadInput(f"the data set {source.repo} has no pinned revision", where="plan#/data")
     path = fetch(
         source.repo, source.revision, source.file, kind="dataset", endpoint=endpoint, cache=cache
     )
