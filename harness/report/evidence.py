@@ -10,51 +10,9 @@ from harness.closing import ClosingRecord
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
-from harness.receipts import (
-    CommitReceipt,
-    DecideReceipt,
-    EvaluateReceipt,
-    PreflightReceipt,
-    PrepareReceipt,
-    PreserveReceipt,
-    ProbeReceipt,
-    ProvisionReceipt,
-    PushReceipt,
-    RankReceipt,
-    Receipt,
-    ReleaseReceipt,
-    ReportReceipt,
-    SealReceipt,
-    SelectReceipt,
-    ServeReceipt,
-    StageName,
-    TerminateReceipt,
-    TrainReceipt,
-    ValidateReceipt,
-)
+from harness.receipts import RankReceipt, Receipt, StageName
 from harness.results import Results
 from harness.strict import Model
-
-RECEIPTS: dict[StageName, type[Receipt]] = {
-    "prepare": PrepareReceipt,
-    "commit": CommitReceipt,
-    "provision": ProvisionReceipt,
-    "push": PushReceipt,
-    "preflight": PreflightReceipt,
-    "probe": ProbeReceipt,
-    "train": TrainReceipt,
-    "select": SelectReceipt,
-    "evaluate": EvaluateReceipt,
-    "serve": ServeReceipt,
-    "validate": ValidateReceipt,
-    "decide": DecideReceipt,
-    "seal": SealReceipt,
-    "preserve": PreserveReceipt,
-    "release": ReleaseReceipt,
-    "terminate": TerminateReceipt,
-    "report": ReportReceipt,
-}
-"""Every stage in order, with the model of its receipt."""
 
 AFTER_SEAL: tuple[StageName, ...] = ("seal", "preserve", "release", "terminate")
 """Stages whose record is in closing.json, since the archive cannot hold it."""

@@ -11,9 +11,8 @@ from harness.errors import BadInput
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
-from harness.receipts import PushReceipt, RankReceipt, Receipt, StageName
+from harness.receipts import RECEIPTS, PushReceipt, RankReceipt, Receipt, StageName
 from harness.report.evidence import (
-    RECEIPTS,
     Case,
     Commit,
     Evidence,
@@ -237,7 +236,9 @@ def _limits(
     plan: Plan, prepared: Prepared, results: Results, receipts: dict[StageName, Receipt]
 ) -> tuple[str, ...]:
     said = [*plan.limits, *results.limits, *prepared.notes]
-    said += [f"Cases of the role '{e.role}' were used before: {e.reason}" for e in plan.data.exposed]
+    said += [
+        f"Cases of the role '{e.role}' were used before: {e.reason}" for e in plan.data.exposed
+    ]
     for stage, receipt in receipts.items():
         said += [note for note in receipt.notes if stage not in ("seal", "preserve", "report")]
     if plan.environment == "as-found":

@@ -1,0 +1,192 @@
+"""Tables of how it ran: execution, attempts, probe trials, stage times, predictions, serving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.display import words
+from harness.receipts import RECEIPTS, ProbeReceipt, ServeReceipt, StageName, Timers, TrainReceipt
+from harness.report.evidence import AFTER_SEAL, Evidence
+from harness.report.table import Cell, Row, Table, Value, absent, cell, row
+from harness.results import ArmResult
+
+TRAIN = "receipt train"
+_TIMERS: tuple[tuple[str, str, Callable[[Timers], float | None]], ...] = (
+    ("sum of updates", "leaves out data loading between updates", lambda t: t.update_sum),
+    ("median update", "device synchronised", lambda t: t.update_median),
+    ("active time", "first update's start to last update's end", lambda t: t.active),
+    ("active time and checkpoint", "until the candidate is on disk", lambda t: t.active_plus_checkpoint),
+    ("training loop", "through the final digest; leaves out start-up and model load", lambda t: t.loop),
+    ("start-up and load", "process start until the loop", lambda t: t.load),
+    ("process", "leaves out interpreter exit, provisioning, evaluation and backup", lambda t: t.process),
+)  # fmt: skip
+
+
+def execution(evidence: Evidence) -> Table:
+    """What every arm did and took."""
+    arms = {arm.name: arm for arm in evidence.results.arms}
+    names = evidence.plan.arm_names
+    columns = ("measurement", *names)
+    if not arms:
+        return absent("execution", "Execution", "no arm was trained", columns)
+
+    def line(
+        header: str, show: Callable[[ArmResult], tuple[Value, str | None]], note: str = ""
+    ) -> Row:
+        cells = []
+        for name in names:
+            value, text = show(arms[name]) if name in arms else (None, None)
+            cells.append(cell(value, text, source=TRAIN))
+        return row(header, cells, note=note)
+
+    rows = [
+        line("workers", lambda a: (a.workers, None)),
+        line("exchange", lambda a: (a.exchange, None)),
+        line("corpus", lambda a: (a.corpus, None)),
+        line("microbatch", lambda a: (a.microbatch, None), "documents"),
+        line("updates", lambda a: (a.updates, None)),
+        *(line(head, _timer(pick), note) for head, note, pick in _TIMERS),
+        line("process group, wall", lambda a: _seconds(a.wall_seconds), "as the supervisor saw it"),
+        line("allocated device time", lambda a: _seconds(a.allocated_seconds), "summed over ranks, whole process"),
+        line("tokens", lambda a: (a.tokens, words.count(a.tokens)), "trained on, padding left out"),
+        line("targets", lambda a: (a.targets, words.count(a.targets)), "response tokens"),
+        line("weighted targets", lambda a: (a.weighted_targets, f"{a.weighted_targets:,.1f}")),
+        line("speed", lambda a: (a.tokens_per_s, f"{words.rate(a.tokens_per_s)} tokens/s")),
+        line("sent, all hosts", lambda a: _bytes(a.sent_bytes), "whole-host counters, management traffic included"),
+        line("received, all hosts", lambda a: _bytes(a.received_bytes), "the same bytes seen from the other side"),
+        line("sent by the exchange", lambda a: _bytes(a.exchange_sent_bytes), "counted by the exchange, summed over ranks"),
+        line("peak memory", _memory, "largest rank"),
+        line("first loss", lambda a: (a.first_loss, words.loss(a.first_loss))),
+        line("final loss", lambda a: (a.final_loss, words.loss(a.final_loss))),
+        line("ranks agree", lambda a: (a.ranks_agree, "yes" if a.ranks_agree else "no"), "same parameter root"),
+    ]  # fmt: skip
+    return Table("execution", "Execution", columns, tuple(rows),
+        note="Timers are the slowest rank's. Each says what it leaves out.")  # fmt: skip
+
+
+def _timer(
+    pick: Callable[[Timers], float | None],
+) -> Callable[[ArmResult], tuple[Value, str | None]]:
+    return lambda arm: _seconds(pick(arm.timers))
+
+
+def _seconds(value: float | None) -> tuple[Value, str | None]:
+    return value, None if value is None else words.seconds(value)
+
+
+def _bytes(value: int) -> tuple[Value, str | None]:
+    return value, words.decimal_bytes(value)
+
+
+def _memory(arm: ArmResult) -> tuple[Value, str | None]:
+    return (
+        arm.peak_memory_bytes,
+        f"{words.binary_bytes(arm.peak_memory_bytes)} ({arm.peak_memory_of})",
+    )
+
+
+def attempts(evidence: Evidence) -> Table:
+    """Every start of an arm, the failed ones too."""
+    columns = ("arm, attempt", "outcome", "seconds", "why")
+    receipt = evidence.receipt(TrainReceipt)
+    if receipt is None:
+        return absent("attempts", "Attempts", "no arm was started", columns)
+    rows = tuple(
+        row(
+            f"{record.arm}, {attempt.number}",
+            (
+                cell(attempt.outcome, source=TRAIN),
+                cell(attempt.seconds, words.seconds(attempt.seconds), source=TRAIN),
+                cell(attempt.reason, source=TRAIN),
+            ),
+        )
+        for record in receipt.arms
+        for attempt in record.attempts
+    )
+    return Table("attempts", "Attempts", columns, rows, words=frozenset({"outcome", "why"}))
+
+
+def trials(evidence: Evidence) -> Table:
+    """Probe trials, the failed and slower ones too."""
+    columns = ("arm, microbatch", "outcome", "a update", "tokens/s", "peak memory", "why")
+    receipt = evidence.receipt(ProbeReceipt)
+    if receipt is None or not receipt.trials:
+        return absent("trials", "Probe trials", "no trial was made", columns)
+    source = "receipt probe"
+    rows = []
+    for t in receipt.trials:
+        chosen = t.ok and receipt.microbatch.get(t.arm) == t.microbatch
+        peak = t.peak_memory_bytes
+        cells = (
+            cell(t.ok, "chosen" if chosen else "worked" if t.ok else "failed", source=source),
+            cell(*_seconds(t.seconds_per_update), source=source),
+            cell(
+                t.tokens_per_s,
+                None if t.tokens_per_s is None else words.rate(t.tokens_per_s),
+                source=source,
+            ),
+            cell(peak, None if peak is None else words.binary_bytes(peak), source=source),
+            cell(t.why, source=source),
+        )
+        rows.append(row(f"{t.arm}, {t.microbatch}", cells))
+    return Table(
+        "trials", "Probe trials", columns, tuple(rows), words=frozenset({"outcome", "why"})
+    )
+
+
+def stages(evidence: Evidence) -> Table:
+    """Seconds of every stage."""
+    rows = tuple(row(stage, (_stage(evidence, stage),)) for stage in RECEIPTS if stage != "report")
+    return Table("stages", "Stages", ("stage", "time"), rows,
+        note="Monotonic seconds of the attempt that completed the stage.")  # fmt: skip
+
+
+def _stage(evidence: Evidence, stage: StageName) -> Cell:
+    receipt = evidence.receipts.get(stage)
+    if isinstance(receipt, ServeReceipt) and not receipt.ran:
+        return cell(None, source=f"receipt {stage}")
+    if receipt is not None:
+        return cell(receipt.seconds, words.seconds(receipt.seconds), source=f"receipt {stage}")
+    if stage in AFTER_SEAL and evidence.closing is not None:
+        seconds = evidence.closing.stages.get(stage)
+        if seconds is None:
+            return cell("not recorded", source="closing.json")
+        return cell(seconds, words.seconds(seconds), source="closing.json")
+    seconds = evidence.results.stages.get(stage)
+    return cell(*_seconds(seconds), source="results.json")
+
+
+def predictions(evidence: Evidence) -> Table:
+    """What the check before the run predicted, beside what was observed."""
+    columns = ("what", "predicted", "observed", "observed / predicted")
+    found = evidence.results.predicted
+    if not found:
+        return absent("predictions", "Predicted and observed", "nothing was predicted", columns)
+    rows = []
+    for p in found:
+        ratio = p.observed_s / p.predicted_s if p.observed_s is not None and p.predicted_s else None
+        cells = (
+            cell(p.predicted_s, words.seconds(p.predicted_s), source=p.source)
+            if p.predicted_s is not None
+            else cell("not predicted", source=p.source),
+            cell(*_seconds(p.observed_s), source="results.json"),
+            cell(
+                "" if ratio is None else ratio,
+                None if ratio is None else f"{ratio:.2f}x",
+                source="results.json",
+            ),
+        )
+        rows.append(row(p.what, cells))
+    return Table("predictions", "Predicted and observed", columns, tuple(rows))
+
+
+def serving(evidence: Evidence) -> Table:
+    """Serving phases; until they are measured the reason stands here."""
+    receipt = evidence.receipt(ServeReceipt)
+    if evidence.plan.serving is None:
+        why = "the plan declares no serving phase"
+    elif receipt is None:
+        why = "the stage serve did not run"
+    else:
+        why = receipt.why or "the receipt holds no figures"
+    return absent("serving", "Serving", why)
