@@ -6,6 +6,7 @@ import math
 from decimal import ROUND_UP, Decimal
 
 from harness.plan.decisions import Statistic
+from harness.statistics.normal import coverage
 
 NOT_RUN = "not run"
 """What stands for every figure of a stage that did not run: never zero."""
@@ -90,6 +91,11 @@ def statistic_value(statistic: Statistic | str, value: float) -> str:
     if statistic.endswith("-ratio"):
         return f"{value:.3f}x"
     return f"{value:.3g}"
+
+
+def one_sided(z: float) -> str:
+    """2.576 as '99.5 % one-sided'."""
+    return coverage(z).label.partition(",")[0]
 
 
 def _signed(value: float, digits: int) -> str:

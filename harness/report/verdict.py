@@ -7,7 +7,6 @@ from harness.plan.decisions import Decision
 from harness.receipts import Decided
 from harness.report.evidence import Evidence
 from harness.report.table import Cell, Row, Table, absent, cell, row
-from harness.statistics.normal import coverage
 
 
 def verdict(evidence: Evidence) -> tuple[str, str]:
@@ -84,13 +83,8 @@ def _bound(declared: Decision, bound: float | None, value: float | None, source:
         return cell(None, source=source)
     text = f"{declared.bound} bound {words.statistic_value(declared.statistic, bound)}"
     if declared.z is not None:
-        text += f" ({one_sided(declared.z)})"
+        text += f" ({words.one_sided(declared.z)})"
     return cell(bound, text, source=source)
-
-
-def one_sided(z: float) -> str:
-    """2.576 as '99.5 % one-sided'."""
-    return coverage(z).label.partition(",")[0]
 
 
 def _outcome(declared: Decision, found: Decided | None, source: str) -> Cell:

@@ -1,0 +1,162 @@
+"""The final table in the terminal: results and cost as rich renderables, 80 columns wide.
+
+Pure functions. With `ascii_only` no character outside ASCII comes out, borders included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness.display import words
+from harness.display.sanitize import clean
+from harness.plan import Plan
+from harness.receipts import Decided
+from harness.results import ArmResult, ModelResult, Resources, Results, Tally
+
+PASS, FAIL = "PASS", "FAIL"
+
+
+def final_table(
+    results: Results,
+    resources: Resources | None,
+    *,
+    plan: Plan | None = None,
+    report: Path | None = None,
+    ascii_only: bool = False,
+) -> RenderableType:
+    """Accuracy, decisions, times, bytes, cost and where the report is.
+
+    `plan` adds the order of families and the z label of each bound; without `resources` the cost
+    is 'not run'.
+    """
+    parts: list[RenderableType] = [
+        Text(clean(f"{results.plan}  run {results.run}", ascii_only=ascii_only), style="bold"),
+        _accuracy(results, plan, ascii_only),
+        _decisions(results.decisions, plan, ascii_only),
+        _execution(results.arms, ascii_only),
+        _cost(resources),
+    ]
+    if results.not_run:
+        parts.append(Text(clean(f"not run: {', '.join(results.not_run)}", ascii_only=ascii_only)))
+    if report is not None:
+        where = Text(clean(f"report: {report}", ascii_only=ascii_only), overflow="fold")
+        parts.append(where)
+    return Group(*parts)
+
+
+def _table(title: str, columns: Sequence[str], ascii_only: bool, *, left: int = 1) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", padding=(0, 1, 0, 0), pad_edge=False,
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, show_edge=False,
+    )  # fmt: skip
+    for i, name in enumerate(columns):
+        justify = "left" if i < left else "right"
+        table.add_column(clean(name, ascii_only=ascii_only), justify=justify, overflow="fold")
+    return table
+
+
+def _accuracy(results: Results, plan: Plan | None, ascii_only: bool) -> RenderableType:
+    if not results.models:
+        return Text(f"accuracy: {words.NOT_RUN}")
+    models = results.models
+    table = _table("Accuracy", ["cases", *(m.name for m in models)], ascii_only)
+    table.add_row("all", *(_of(m.overall) for m in models))
+    table.add_row("", *(_share(m.overall) for m in models))
+    for family in _families(models, plan):
+        table.add_row(
+            clean(family, ascii_only=ascii_only), *(_of(m.families.get(family)) for m in models)
+        )
+    table.add_row("held-out wordings", *(_of(m.held_out) for m in models))
+    for probe in dict.fromkeys(name for m in models for name in m.retention):
+        losses = (m.retention.get(probe) for m in models)
+        shown = (words.NOT_RUN if x is None else words.loss(x) for x in losses)
+        table.add_row(clean(f"{probe}, loss", ascii_only=ascii_only), *shown)
+    return table
+
+
+def _families(models: Sequence[ModelResult], plan: Plan | None) -> list[str]:
+    found = dict.fromkeys(name for m in models for name in m.families)
+    declared = plan.data.tasks.families if plan is not None else ()
+    return [*(f for f in declared if f in found), *(f for f in found if f not in declared)]
+
+
+def _of(tally: Tally | None) -> str:
+    if tally is None or tally.cases == 0:
+        return words.NOT_RUN
+    return f"{tally.correct} / {tally.cases}"
+
+
+def _share(tally: Tally) -> str:
+    return words.percent(tally.correct / tally.cases) if tally.cases else words.NOT_RUN
+
+
+def _decisions(
+    decisions: Sequence[Decided], plan: Plan | None, ascii_only: bool
+) -> RenderableType:
+    if not decisions:
+        return Text(f"decisions: {words.NOT_RUN}")
+    table = _table("Decisions", ["decision", "found", "margin", "result"], ascii_only)
+    for decided in decisions:
+        result = Text(PASS if decided.passed else FAIL, style="green" if decided.passed else "red")
+        if decided.exploratory:
+            result = Text("met" if decided.passed else "not met").append("\nexploratory")
+        table.add_row(
+            clean(decided.name, ascii_only=ascii_only),
+            _found(decided, plan),
+            words.statistic_value(decided.statistic, decided.margin),
+            result,
+        )
+    return table
+
+
+def _found(decided: Decided, plan: Plan | None) -> str:
+    """The number that is compared with the margin, and which one it is."""
+    if decided.bound in ("at-least", "at-most"):
+        number, what = decided.value, decided.bound.replace("-", " ")
+    else:
+        number, what = decided.bound_value, f"{decided.bound} bound{_label(decided, plan)}"
+    if number is None:
+        return "missing"
+    return f"{words.statistic_value(decided.statistic, number)}\n{what}"
+
+
+def _label(decided: Decided, plan: Plan | None) -> str:
+    declared = {d.name: d.z for d in plan.decisions} if plan is not None else {}
+    z = declared.get(decided.name)
+    return "" if z is None else f", {words.one_sided(z)}"
+
+
+def _execution(arms: Sequence[ArmResult], ascii_only: bool) -> RenderableType:
+    if not arms:
+        return Text(f"training: {words.NOT_RUN}")
+    table = _table("Execution", ["measurement", *(a.name for a in arms)], ascii_only)
+    for header, values in (
+        ("active time", [_seconds(a.timers.active) for a in arms]),
+        ("whole process", [_seconds(a.timers.process) for a in arms]),
+        ("allocated device time", [_seconds(a.allocated_seconds) for a in arms]),
+        ("speed, tokens/s", [words.rate(a.tokens_per_s) for a in arms]),
+        ("sent, all hosts", [words.decimal_bytes(a.sent_bytes) for a in arms]),
+        ("peak memory", [words.binary_bytes(a.peak_memory_bytes) for a in arms]),
+        ("final loss", [words.loss(a.final_loss) for a in arms]),
+    ):
+        table.add_row(header, *values)
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return words.NOT_RUN if value is None else words.seconds(value)
+
+
+def _cost(resources: Resources | None) -> RenderableType:
+    if resources is None:
+        return Text(f"cost: {words.NOT_RUN}")
+    bound, ceiling = words.money_up(resources.total_bound_usd), words.money_up(resources.ceiling_usd)
+    line = f"cost: at most {bound} of the ceiling {ceiling} (a bound, not an invoice)"
+    return Padding(Text(line), (1, 0, 0, 0))
