@@ -1,0 +1,85 @@
+"""`harness init`: a plan to edit, made from a shipped one, with its own name and seed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.errors import BadInput
+from harness.plan.kinds import Name
+from harness.plan.plan import Plan
+from harness.plan.pretty import pretty
+from harness.strict import load_file
+from trainer import contract
+
+SHIPPED = Path(__file__).parent.parent / "plans"
+"""The plans that come with Harness."""
+README = """# {name}
+
+A study from the template `{base}`. Edit `plan.json`: the question, the arms, what is decided, what
+it may cost. Its fields are described in `docs/schemas/plan.json`.
+
+```
+harness check {folder}/plan.json      # what is wrong, what it can cost, how long it takes
+harness prepare {folder}/plan.json    # fixes the inputs; commit prepared.json, which freezes the plan
+harness run {folder}/plan.json{local}
+```
+
+After that commit a change is a new plan, with a new name.
+"""
+
+
+def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
+    """Make `folder`/plans/`name` with plan.json and README.md; returns the path of plan.json.
+
+    `base` names a shipped plan. Raises BadInput for a bad name, an unknown base, or a folder that
+    is already there; then nothing is written.
+    """
+    _check_name(name)
+    target = folder / "plans" / name
+    value = _base_value(base)
+    value["name"] = name
+    value["seed"] = f"{name}-1"
+    if target.exists():
+        raise BadInput(
+            "is already there, and nothing in it was changed",
+            where=str(target),
+            next_command=f"harness check {target / 'plan.json'}",
+        )
+    plan = Plan.model_validate_json(json.dumps(value), strict=True)
+    try:
+        target.mkdir(parents=True)
+    except OSError as error:
+        raise BadInput(f"cannot be made ({error.strerror})", where=str(target)) from None
+    text = README.format(
+        name=name, base=base, folder=target, local="" if plan.hosts.aws else " --local"
+    )
+    contract.write_atomic(target / "README.md", text.encode())
+    contract.write_atomic(target / "plan.json", (pretty(value) + "\n").encode())
+    return target / "plan.json"
+
+
+def shipped_plans() -> tuple[str, ...]:
+    """Names of the plans that come with Harness."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/plan.json")))
+
+
+def _check_name(name: str) -> None:
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        what = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise BadInput(what, where="name", next_command="harness init my-study") from None
+
+
+def _base_value(base: str) -> dict[str, Any]:
+    if base not in shipped_plans():
+        known = ", ".join(shipped_plans()) or "none"
+        raise BadInput(f"no plan of the name '{base}' comes with Harness (known: {known})")
+    path = SHIPPED / base / "plan.json"
+    load_file(Plan, path)
+    value: dict[str, Any] = contract.read_json(path)
+    return value
