@@ -98,7 +98,9 @@ class Host(Protocol):
     ) -> Completed:
         """Run a short command. Raises Waiting when it fails (with `check`) or times out."""
 
-    def helper(self, module: str, *arguments: str, timeout_s: float = 600) -> Completed:
+    def helper(
+        self, module: str, *arguments: str, timeout_s: float = 600, check: bool = True
+    ) -> Completed:
         """Run one program of `harness.onhost` on the host with its pushed copy."""
 
     def start(self, job: Job) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from harness import jobs, machine, recipes
 from harness.clock import parse_utc
@@ -27,6 +28,9 @@ CHECK_S = 900
 UPDATE_ERROR = 1e-4
 """Largest difference of the weighted update from the single-process one (FP32)."""
 GIB = 2**30
+LINK_LIMITS = ("--bytes", str(256 << 20), "--seconds", "3")
+LINK_TRIES = 20
+"""The server needs a moment until it listens."""
 
 
 def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
@@ -86,20 +90,32 @@ def _deadlines(study: Study, done: Receipts) -> Iterator[Line]:
 
 
 def _links(hosts: tuple[Host, ...]) -> Iterator[Line]:
-    """Bandwidth and round trip between every pair, over a plain TCP connection."""
+    """Bandwidth and round trip between every pair, over one plain TCP connection."""
     for i, server in enumerate(hosts):
         for client in hosts[i + 1 :]:
-            port = contract.parse(server.helper("tree", "port", server.address).stdout)["port"]
-            answer = contract.parse(
-                client.helper("link", "pair", "--address", server.address, "--port", str(port)).stdout
-            )
+            seen = _link(server, client)
             yield _line(
                 client,
                 f"link to {server.name}",
-                f"{answer['gbit_per_s']:.1f} Gbit/s, {answer['round_trip_ms']:.2f} ms",
+                f"{seen['bits_per_s'] / 1e9:.1f} Gbit/s, {seen['round_trip_s'] * 1e3:.2f} ms",
                 "recorded",
                 True,
             )
+
+
+def _link(server: Host, client: Host) -> dict[str, float]:
+    port = str(contract.parse(server.helper("tree", "port", server.address).stdout)["port"])
+    place = ("--address", server.address, "--port", port)
+    with ThreadPoolExecutor(1) as pool:
+        serving = pool.submit(server.helper, "link", "serve", *place, "--seconds", "20")
+        answer: dict[str, float] = {}
+        for _ in range(LINK_TRIES):
+            done = client.helper("link", "measure", *place, *LINK_LIMITS, check=False)
+            if done.exit_code == 0:
+                answer = contract.parse(done.stdout)
+                break
+        serving.result()
+    return answer
 
 
 def _dry_runs(

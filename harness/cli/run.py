@@ -1,0 +1,98 @@
+"""harness run: the whole experiment, resumable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import run as runs_of
+from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish
+from harness.display.output import print_json, show
+from harness.display.tables import final_table
+from harness.display.progress import Progress
+from harness.errors import BadInput, HarnessError
+from harness.plan import LoadedPlan, load_plan
+from harness.results import Resources, Results
+from harness.run import Place
+from harness.strict import load_file
+
+
+@app.command()
+def run(
+    plan: PlanFile,
+    local: Annotated[
+        bool, typer.Option("--local", help="Hosts are worker processes on this computer.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run a finished plan once more (a replication).")
+    ] = False,
+    abandon: Annotated[
+        str, typer.Option("--abandon", help="Give up preservation, say why, and end the fleet.")
+    ] = "",
+    runs: Runs = DEFAULT_RUNS,
+    as_json: AsJson = False,
+) -> None:
+    """Run the experiment to its report. The same command goes on where it stopped."""
+    folder = runs.resolve()
+
+    def work(progress: Progress) -> None:
+        loaded = load_plan(plan)
+        if not local:
+            raise BadInput(
+                "there is no live fleet for this plan, and hosts on AWS cannot be launched yet",
+                where=str(loaded.path),
+                next_command=f"harness run {plan} --local",
+            )
+        if abandon:
+            _abandon(loaded, folder, progress, abandon)
+            return
+        place, _ = runs_of.run_plan(loaded, folder, progress, clock(), again=again)
+        progress.close()
+        _show(place, as_json)
+
+    finish(work, as_json=as_json, still_runs=lambda: _still_runs(plan, folder))
+
+
+def _abandon(loaded: LoadedPlan, runs: Path, progress: Progress, why: str) -> None:
+    place = runs_of.abandon_run(loaded, runs, progress, clock(), why)
+    progress.close()
+    typer.echo(f"Abandoned: {place.record.run}. Its fleet is ended; nothing more is preserved.")
+
+
+def _show(place: Place, as_json: bool) -> None:
+    results = load_file(Results, place.folder / "results.json")
+    resources = load_file(Resources, place.folder / "resources.json")
+    page = place.folder / "report" / "index.html"
+    if as_json:
+        print_json(
+            {"results": results.to_json(), "resources": resources.to_json(), "report": str(page)}
+        )
+    else:
+        show(final_table(results, resources, _short(page)))
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _still_runs(plan: Path, runs: Path) -> str:
+    """What goes on after Ctrl-C."""
+    try:
+        loaded = load_plan(plan)
+        place = runs_of.find_place(loaded, runs)
+        if place is None or place.finished:
+            return "Nothing of ours runs."
+        jobs, until = runs_of.still_running(place)
+    except HarnessError:
+        return ""
+    going = f"{', '.join(jobs)} still runs" if jobs else "no job runs now"
+    ends = f"; the deadline at {until} ends the rest" if until else ""
+    return (
+        f"On this computer {going}{ends}; it costs 0 USD an hour. "
+        f"Go on with: harness run {plan} --local"
+    )

@@ -1,0 +1,46 @@
+"""harness verify and keep: evidence that is recomputed from its archive, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import AsJson, app, finish
+from harness.display.output import print_json
+from harness.display.progress import Progress
+from harness.keep import keep as keep_run
+from harness.verify import verify as verify_folder
+
+
+@app.command()
+def keep(
+    run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+    into: Annotated[Path, typer.Option("--into", help="Folder for evidence.")] = Path("evidence"),
+) -> None:
+    """Write evidence/NAME from a finished run. Committing it is yours."""
+
+    def work(progress: Progress) -> None:
+        folder = keep_run(run, into)
+        typer.echo(f"Wrote {folder}. Check it with: harness verify {folder}")
+
+    finish(work)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or evidence/NAME.")],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the report from archive and closing record, and compare every byte."""
+
+    def work(progress: Progress) -> None:
+        found = verify_folder(folder)
+        if as_json:
+            print_json(found.to_json())
+        else:
+            for line in found.lines:
+                typer.echo(line)
+
+    finish(work, as_json=as_json)

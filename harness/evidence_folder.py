@@ -1,0 +1,117 @@
+"""The evidence folder: what an archive unpacks to, made from receipts and the store alone.
+
+Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
+models/NAME/, arms/ARM/, logs/, source/, environments/HOST.json, commits.json, commits/HASH,
+development.json.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import commitments, source
+from harness.receipts import (
+    CommitReceipt,
+    EvaluateReceipt,
+    PrepareReceipt,
+    PushReceipt,
+    SelectReceipt,
+    TrainReceipt,
+)
+from harness.stages.select import require_selection
+from harness.store.protocol import Artifact
+from harness.study import Receipts, Study
+from trainer import contract
+
+
+def materialise(study: Study, done: Receipts) -> Path:
+    """Make the folder afresh from what is stored; returns it."""
+    folder = study.work / "archive"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_bytes(study.loaded.data)
+    (folder / "prepared.json").write_bytes(study.prepared_path.read_bytes())
+    contract.write_json(folder / "selection.json", require_selection(study, done).to_json())
+    for file in done.of(PrepareReceipt).prepared_files:
+        study.store.fetch(file, folder / "inputs" / file.name)
+    for artifact in _named(done):
+        study.store.fetch(artifact, folder / artifact.name)
+    _arms(folder, done)
+    _commits(study, folder, done)
+    source.gather(study.loaded, folder / "source")
+    for host in done.of(PushReceipt).hosts:
+        path = folder / "environments" / f"{host.host}.json"
+        path.parent.mkdir(exist_ok=True)
+        contract.write_json(path, host.environment_manifest)
+    _development(study, folder)
+    return folder
+
+
+def _named(done: Receipts) -> list[Artifact]:
+    """Stored files whose name is their place in the folder."""
+    found: list[Artifact] = []
+    for arm in done.of(TrainReceipt).arms:
+        found += arm.losses
+        for attempt in arm.attempts:
+            found += attempt.logs
+    for model in done.of(EvaluateReceipt).models:
+        found += [*model.answers, *model.retention, model.scores]
+        for attempt in model.attempts:
+            found += attempt.logs
+    return found
+
+
+def _arms(folder: Path, done: Receipts) -> None:
+    for arm in done.of(TrainReceipt).arms:
+        for rank in arm.ranks:
+            contract.write_json(
+                folder / "arms" / arm.arm / f"receipt-{rank.rank}.json", rank.to_json()
+            )
+    for model in done.of(EvaluateReceipt).models:
+        contract.write_json(
+            folder / "models" / model.name / "receipt-0.json", model.rank.to_json()
+        )
+
+
+def _commits(study: Study, folder: Path, done: Receipts) -> None:
+    """The commitments with the raw commit objects that prove their order."""
+    repository = commitments.find_repository(study.loaded.folder, study.folder)
+    committed, selected = done.of(CommitReceipt), done.of(SelectReceipt)
+    rows = [
+        ("plan and prepared inputs", committed.commit, committed.branch),
+        ("selection", selected.commit, selected.branch),
+    ]
+    contract.write_json(
+        folder / "commits.json",
+        [{"what": what, "commit": commit, "branch": branch} for what, commit, branch in rows],
+    )
+    (folder / "commits").mkdir()
+    for commit in {row[1] for row in rows}:
+        raw = subprocess.run(
+            ["git", "-C", str(repository.top), "cat-file", "commit", commit],
+            capture_output=True,
+            check=True,
+        )
+        (folder / "commits" / commit).write_bytes(raw.stdout)
+
+
+def _development(study: Study, folder: Path) -> None:
+    """Every `harness develop` run of this plan's name is an attempt in the record."""
+    rows = [
+        contract.read_json(path)
+        for path in sorted((study.runs / study.plan.name).glob("develop-*/development.json"))
+    ]
+    contract.write_json(folder / "development.json", rows)
+
+
+def write_receipts(folder: Path, done: Receipts) -> dict[str, str]:
+    """receipts/STAGE.json for every stage so far; returns their hashes by stage."""
+    (folder / "receipts").mkdir(exist_ok=True)
+    hashes = {}
+    for stage, receipt in done.by_stage.items():
+        value = receipt.to_json()
+        contract.write_json(folder / "receipts" / f"{stage}.json", value)
+        hashes[f"receipt {stage}"] = contract.hash_of(value)
+    return hashes

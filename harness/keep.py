@@ -1,0 +1,33 @@
+"""evidence/NAME from a finished run: archive, closing record, results, resources, report."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from harness.closing import ClosingRecord
+from harness.errors import BadInput
+from harness.strict import load_file
+from harness.verify import ARCHIVE
+
+MAX_ARCHIVE_BYTES = 16 * 1024 * 1024
+FILES = ("closing.json", "results.json", "resources.json")
+
+
+def keep(run: Path, into: Path) -> Path:
+    """Copy the small record of a run. Raises BadInput when it is not finished or is kept already."""
+    closing = load_file(ClosingRecord, run / "closing.json", next_command="harness status")
+    folder = into / closing.plan
+    if folder.exists():
+        raise BadInput("is there already; evidence is never replaced", where=str(folder))
+    archive = run / ARCHIVE
+    if archive.stat().st_size > MAX_ARCHIVE_BYTES:
+        raise BadInput(
+            f"is over {MAX_ARCHIVE_BYTES} bytes; keep it in the store and commit its hash",
+            where=str(archive),
+        )
+    folder.mkdir(parents=True)
+    for name in (*FILES, ARCHIVE):
+        shutil.copyfile(run / name, folder / name)
+    shutil.copytree(run / "report", folder / "report")
+    return folder

@@ -1,0 +1,136 @@
+"""The stages in order. Nothing else decides order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness import receipts as r
+from harness.stages.commit import commit
+from harness.stages.decide import decide
+from harness.stages.evaluate import evaluate
+from harness.stages.preflight import preflight
+from harness.stages.prepare import prepare
+from harness.stages.preserve import preserve
+from harness.stages.probe import probe
+from harness.stages.provision import provision
+from harness.stages.push import push
+from harness.stages.release import release
+from harness.stages.report import report
+from harness.stages.seal import seal
+from harness.stages.select import select
+from harness.stages.serve import serve
+from harness.stages.stamp import Stamp
+from harness.stages.terminate import terminate
+from harness.stages.train import train
+from harness.stages.validate import validate
+from harness.strict import build
+from harness.study import Receipts, Study
+from trainer import contract
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's name, its function and the receipts that it reads."""
+
+    name: r.StageName
+    run: Callable[[Study, Receipts, Stamp], r.Receipt]
+    reads: tuple[r.StageName, ...] = ()
+
+
+FLEET: tuple[r.StageName, ...] = ("provision", "push")
+SCORED: tuple[r.StageName, ...] = (
+    "prepare", "commit", "push", "probe", "train", "select", "evaluate",
+)  # fmt: skip
+
+STAGES: tuple[Stage, ...] = (
+    Stage("prepare", prepare),
+    Stage("commit", commit, ("prepare",)),
+    Stage("provision", provision, ("commit",)),
+    Stage("push", push, ("prepare", "provision")),
+    Stage("preflight", preflight, FLEET),
+    Stage("probe", probe, (*FLEET, "preflight")),
+    Stage("train", train, ("commit", *FLEET, "preflight", "probe")),
+    Stage("select", select, ("commit", "train")),
+    Stage("evaluate", evaluate, ("prepare", "commit", *FLEET, "preflight", "train", "select")),
+    Stage("serve", serve, ("select",)),
+    Stage("validate", validate, (*SCORED, "serve")),
+    Stage("decide", decide, (*SCORED, "serve", "validate")),
+    Stage("seal", seal, (*SCORED, "decide")),
+    Stage("preserve", preserve, ("prepare", "train", "evaluate", "seal")),
+    Stage("release", release, ("preserve",)),
+    Stage("terminate", terminate, ("provision", "preserve", "release")),
+    Stage("report", report, ("seal", "preserve", "release", "terminate")),
+)
+
+DEVELOPMENT: tuple[r.StageName, ...] = (
+    "prepare", "provision", "push", "preflight", "probe", "train",
+)  # fmt: skip
+"""The stages of a `harness develop` run before it scores development cases."""
+
+
+def advance(study: Study, stages: tuple[Stage, ...] = STAGES) -> Receipts:
+    """Run every stage whose receipt is not in the journal with the same inputs.
+
+    Raises a HarnessError of the stage that stopped; the same call goes on there.
+    """
+    done = Receipts({})
+    for stage in stages:
+        inputs = _inputs(study, stage, done)
+        receipt = recorded(study, stage.name, inputs)
+        if receipt is None:
+            receipt = _run(study, stage, done, inputs)
+        done = Receipts({**done.by_stage, stage.name: receipt})
+    return done
+
+
+def recorded(
+    study: Study, name: r.StageName, inputs: dict[str, str] | None = None
+) -> r.Receipt | None:
+    """A stage's receipt from the journal, when it was made from the same inputs."""
+    entry = study.journal.find("receipt", name)
+    if entry is None:
+        return None
+    receipt = build(r.RECEIPTS[name], entry.data, where=f"{study.journal.path} entry {entry.seq}")
+    return receipt if inputs is None or receipt.inputs == inputs else None
+
+
+def _inputs(study: Study, stage: Stage, done: Receipts) -> dict[str, str]:
+    """Hashes of the plan and of the receipts that the stage reads."""
+    found = {"plan": study.loaded.hash}
+    for name in stage.reads:
+        if name in done.by_stage:
+            found[name] = contract.hash_of(done.by_stage[name].to_json())
+    return found
+
+
+def _run(study: Study, stage: Stage, done: Receipts, inputs: dict[str, str]) -> r.Receipt:
+    study.progress.stage(stage.name)
+    stamp = Stamp(study, stage.name, study.clock.utc(), study.clock.monotonic(), inputs)
+    receipt = stage.run(study, done, stamp)
+    value = receipt.to_json()
+    study.journal.append("receipt", stage.name, value)
+    folder = study.folder / "receipts"
+    folder.mkdir(exist_ok=True)
+    contract.write_json(folder / f"{stage.name}.json", value)
+    study.progress.done(stage.name, receipt.seconds)
+    return receipt
+
+
+def abandon(study: Study) -> Receipts:
+    """Give up preservation: record why, open the gate and end the fleet, if there is one.
+
+    Receipts of the stages that did run stay as they are.
+    """
+    done = Receipts({})
+    for stage in STAGES:
+        if (receipt := recorded(study, stage.name)) is not None:
+            done = Receipts({**done.by_stage, stage.name: receipt})
+    for stage in STAGES:
+        needed = stage.name == "release" or (
+            stage.name == "terminate" and "provision" in done.by_stage
+        )
+        if needed and stage.name not in done.by_stage:
+            receipt = _run(study, stage, done, _inputs(study, stage, done))
+            done = Receipts({**done.by_stage, stage.name: receipt})
+    return done

@@ -1,0 +1,199 @@
+"""Finding or making a run of a plan, and driving it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import pipeline
+from harness.clock import Clock
+from harness.display.progress import Progress
+from harness.errors import BadInput, Refused
+from harness.fleet.local import LocalFleet
+from harness.journal import Journal, read_entries
+from harness.plan import LoadedPlan
+from harness.plan.check import check_plan, require_sound
+from harness.plan.hosts import FolderStore as FolderChoice
+from harness.plan.kinds import Sha256
+from harness.stages.serve import require_no_serving
+from harness.store.folder import FolderStore
+from harness.strict import Model, load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+
+class RunRecord(Model):
+    """run.json of a run folder."""
+
+    run: str
+    plan: str
+    plan_hash: Sha256
+    development: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """A run's folder and what its record says."""
+
+    folder: Path
+    record: RunRecord
+
+    @property
+    def finished(self) -> bool:
+        """Reported, or given up."""
+        entries, _ = read_entries(self.folder / "journal.jsonl")
+        ended = {entry.key for entry in entries if entry.kind == "receipt"}
+        return "report" in ended or self.abandoned
+
+    @property
+    def abandoned(self) -> bool:
+        """Preservation was given up."""
+        entries, _ = read_entries(self.folder / "journal.jsonl")
+        return any(
+            entry.kind == "receipt"
+            and entry.key == "release"
+            and entry.data.get("basis") == "abandoned"
+            for entry in entries
+        )
+
+
+def cache_folder() -> Path:
+    """HARNESS_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("HARNESS_CACHE")
+    if chosen:
+        return Path(chosen).resolve()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "harness"
+
+
+def places(runs: Path, plan: str) -> list[Place]:
+    """All runs of a plan's name, oldest first."""
+    found = []
+    for path in sorted((runs / plan).glob("*/run.json")):
+        if not path.parent.is_symlink():
+            found.append(Place(path.parent, load_file(RunRecord, path)))
+    return found
+
+
+def find_place(loaded: LoadedPlan, runs: Path) -> Place | None:
+    """The newest study run of exactly this plan, or null."""
+    same = [
+        place
+        for place in places(runs, loaded.plan.name)
+        if place.record.plan_hash == loaded.hash and not place.record.development
+    ]
+    return same[-1] if same else None
+
+
+def make_place(loaded: LoadedPlan, runs: Path, clock: Clock, *, development: bool) -> Place:
+    """A new run folder; `latest` points to it."""
+    stamp = clock.now().strftime("%Y%m%d-%H%M%S")
+    run = f"{'develop-' if development else ''}{stamp}-{secrets.token_hex(2)}"
+    folder = runs / loaded.plan.name / run
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise BadInput(f"cannot be made ({error.strerror})", where=str(folder)) from None
+    record = RunRecord(
+        run=run, plan=loaded.plan.name, plan_hash=loaded.hash, development=development
+    )
+    contract.write_json(folder / "run.json", record.to_json())
+    _point(folder.parent / "latest", run)
+    return Place(folder, record)
+
+
+def _point(link: Path, target: str) -> None:
+    temporary = link.with_name(f".latest.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    os.replace(temporary, link)
+
+
+def store_of(loaded: LoadedPlan, runs: Path) -> FolderStore:
+    """The store that the plan names; runs/store unless it says otherwise."""
+    chosen = loaded.plan.store
+    if isinstance(chosen, FolderChoice) and chosen.path is not None:
+        return FolderStore(loaded.folder / chosen.path)
+    return FolderStore(runs / "store")
+
+
+def open_study(
+    loaded: LoadedPlan, place: Place, runs: Path, progress: Progress, clock: Clock,
+    *, abandon: str = "",
+) -> Study:  # fmt: skip
+    """Everything that stages need; takes the run's lock."""
+    return Study(
+        loaded=loaded,
+        run=place.record.run,
+        folder=place.folder,
+        runs=runs,
+        cache=cache_folder(),
+        fleet_kind="local",
+        store=store_of(loaded, runs),
+        journal=Journal(place.folder / "journal.jsonl", clock),
+        clock=clock,
+        progress=progress,
+        hub_endpoint=os.environ.get("HF_ENDPOINT"),
+        development=place.record.development,
+        abandon=abandon,
+    )
+
+
+def run_plan(
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, *, again: bool = False
+) -> tuple[Place, Receipts]:
+    """Drive the newest run of this plan to its report, or start one.
+
+    A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
+    """
+    require_no_serving(loaded.plan.serving is not None, str(loaded.path))
+    require_sound(check_plan(loaded, fleet_kind="local"))
+    place = find_place(loaded, runs)
+    if place is not None and place.abandoned and not again:
+        raise Refused(
+            f"the run {place.record.run} of this plan was abandoned",
+            where=str(place.folder),
+            next_command=f"harness run {loaded.path} --local --again",
+        )
+    if place is None or (again and place.finished):
+        place = make_place(loaded, runs, clock, development=False)
+    study = open_study(loaded, place, runs, progress, clock)
+    try:
+        return place, pipeline.advance(study)
+    finally:
+        study.journal.close()
+
+
+def abandon_run(
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, why: str
+) -> Place:
+    """Give up preservation of the unfinished run and end its fleet."""
+    place = find_place(loaded, runs)
+    if place is None or place.finished:
+        raise BadInput("there is no unfinished run of this plan", where=str(runs))
+    study = open_study(loaded, place, runs, progress, clock, abandon=why)
+    try:
+        pipeline.abandon(study)
+    finally:
+        study.journal.close()
+    return place
+
+
+def still_running(place: Place) -> tuple[list[str], str]:
+    """Jobs of the run that run now, by host, and the fleet's deadline (empty: none yet)."""
+    entries, _ = read_entries(place.folder / "journal.jsonl")
+    admitted = [e for e in entries if e.kind == "outcome" and e.key == "provision/admit"]
+    if not admitted:
+        return [], ""
+    deadline = str(admitted[0].data["deadline_utc"])
+    hosts = sorted((place.folder / "fleet" / "hosts").glob("host-*"))
+    fleet = LocalFleet(place.folder, len(hosts), str(admitted[0].data["fleet"]), deadline)
+    found = [
+        f"{job} on {host.name}"
+        for host in fleet.hosts()
+        for job in host.jobs()
+        if host.state(job).status == "running"
+    ]
+    return found, deadline

@@ -1,0 +1,79 @@
+"""decide: every declared measurement and decision, into results.json."""
+
+from __future__ import annotations
+
+from harness.decide import decide as decided_of
+from harness.evidence_folder import materialise, write_receipts
+from harness.measuring.measurements import read_measurements
+from harness.measuring.results import results
+from harness.plan.check import check_plan
+from harness.prepared import Prepared
+from harness.receipts import (
+    DecideReceipt,
+    EvaluateReceipt,
+    ProbeReceipt,
+    ServeReceipt,
+    StageName,
+    TrainReceipt,
+)
+from harness.results import Predicted
+from harness.stages.stamp import Stamp
+from harness.strict import load_file
+from harness.study import Receipts, Study
+from trainer import contract
+
+
+def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
+    """Compute all statistics from the stored answers, losses and receipts."""
+    folder = materialise(study, done)
+    prepared = load_file(Prepared, study.prepared_path)
+    measured = read_measurements(
+        folder,
+        study.plan,
+        done.of(TrainReceipt),
+        done.of(EvaluateReceipt),
+        prepared,
+        microbatches=done.of(ProbeReceipt).microbatch,
+    )
+    decisions = decided_of(study.plan, measured)
+    not_run: tuple[StageName, ...] = () if done.of(ServeReceipt).ran else ("serve",)
+    value = results(
+        plan=study.plan,
+        prepared=prepared,
+        run=study.run,
+        measurements=measured,
+        decisions=decisions,
+        stages={stage: receipt.seconds for stage, receipt in done.by_stage.items()},
+        predicted=_predicted(study, done, prepared),
+        inputs=write_receipts(folder, done),
+        limits=_limits(study, done, prepared),
+        not_run=not_run,
+    )
+    path = study.folder / "results.json"
+    contract.write_json(path, value.to_json())
+    return DecideReceipt(
+        **stamp.close(),
+        decisions=decisions,
+        results=study.store.put(path, name="results.json"),
+    )
+
+
+def _limits(study: Study, done: Receipts, prepared: Prepared) -> tuple[str, ...]:
+    """Each sentence once: the plan's, the ledger's, and what stages noted."""
+    found = [*study.plan.limits, *prepared.notes]
+    for receipt in done.by_stage.values():
+        found += receipt.notes
+    return tuple(dict.fromkeys(found))
+
+
+def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predicted, ...]:
+    """What `harness check` predicts, beside what was observed so far."""
+    report = check_plan(study.loaded, fleet_kind="local", prepared=prepared)
+    observed: dict[str, float] = {name: r.seconds for name, r in done.by_stage.items()}
+    for arm in done.of(TrainReceipt).arms:
+        observed[f"train {arm.arm}"] = arm.attempts[-1].seconds
+    for model in done.of(EvaluateReceipt).models:
+        observed[f"evaluate {model.name}"] = model.attempts[-1].seconds
+    return tuple(
+        row.model_copy(update={"observed_s": observed.get(row.what)}) for row in report.times
+    )
