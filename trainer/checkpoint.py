@@ -32,7 +32,7 @@ def write_candidate(
 
 
 def write_state(out: Path, state: State, rank: int, progress: Callable[[], None]) -> Path:
-    """Write `out/state`: what this rank needs beside the candidate to go on exactly.
+    """Write `out/state-R`: what this rank needs beside the candidate to go on exactly.
 
     `position.json` says how many updates are done; `shared.safetensors` holds the moments
     (rank 0 only, they are alike), `rank-R.safetensors` this rank's own state.
@@ -44,7 +44,7 @@ def write_state(out: Path, state: State, rank: int, progress: Callable[[], None]
             write_tensors(folder / "shared.safetensors", state.shared_tensors(), progress)
         write_tensors(folder / f"rank-{rank}.safetensors", state.rank_tensors(), progress)
 
-    return whole_folder(out / "state", fill)
+    return whole_folder(out / f"state-{rank}", fill)
 
 
 def whole_folder(target: Path, fill: Callable[[Path], None]) -> Path:

@@ -53,6 +53,15 @@ class Job:
         """A file or folder inside --inputs. Raises RecipeError when it is not there."""
         return _inside(self.arguments.inputs, "--inputs", name)
 
+    def beside_inputs(self, path: str) -> Path:
+        """A folder given relative to --inputs, in it or not. Raises RecipeError when it is absent."""
+        if self.arguments.inputs is None:
+            raise RecipeError("this task needs --inputs")
+        found = self.arguments.inputs / path
+        if not found.is_dir():
+            raise RecipeError(f"there is no folder {path} relative to {self.arguments.inputs}")
+        return found
+
     @property
     def model(self) -> Path:
         """The folder of the model to start from. Raises RecipeError when it is not whole."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 import torch
+from torch import Tensor
 
 from trainer.batches import Batch, Document, microbatches, share, weighted_targets
 from trainer.objective import weighted_loss_sum
@@ -16,6 +17,13 @@ from trainer.schedule import lr_share
 from trainer.state import State
 from trainer.timers import Stopwatch
 from trainer.update import apply, clip
+
+Attempt = Callable[[Callable[[], Tensor]], Tensor]
+
+
+def at_once(part: Callable[[], Tensor]) -> Tensor:
+    """Just does it."""
+    return part()
 
 
 @dataclass(frozen=True)
@@ -96,19 +104,20 @@ def one_update(
     inputs: UpdateInputs,
     watch: Stopwatch,
     tick: Callable[[], None],
+    attempt: Attempt = at_once,
 ) -> UpdateRecord:
-    """One update. Changes `state`."""
+    """One update. Changes `state`.
+
+    `attempt` runs the two parts that a rank does on its own; between them ranks talk.
+    """
     begun = watch.now()
-    loss_sum = accumulate(state, recipe, rank, inputs, tick)
+    loss_sum = attempt(lambda: accumulate(state, recipe, rank, inputs, tick))
     accumulated = watch.now()
     gradients = state.gradients()
     sent = state.exchange.reduce(gradients, state.update + 1)
     loss = state.exchange.total(loss_sum) / inputs.weighted_targets
     exchanged = watch.now()
-    norm = clip(gradients, recipe.clip_norm)
-    state.update += 1
-    lr = recipe.optimizer.lr * lr_share(recipe.schedule, state.update, recipe.updates)
-    apply(state.optimizer, lr)
+    norm = attempt(lambda: change_parameters(state, recipe, gradients))
     ended = watch.now()
     watch.updates_s.append(ended - begun)
     return UpdateRecord(
@@ -116,7 +125,7 @@ def one_update(
         loss=loss.item(),
         local_loss_sum=loss_sum.item(),
         weighted_targets=inputs.weighted_targets,
-        lr=lr,
+        lr=lr_of(recipe, state.update),
         grad_norm=norm.item(),
         seconds=ended - begun,
         exchange_seconds=exchanged - accumulated,
@@ -128,7 +137,7 @@ def one_update(
 
 def accumulate(
     state: State, recipe: Train, rank: Rank, inputs: UpdateInputs, tick: Callable[[], None]
-) -> torch.Tensor:
+) -> Tensor:
     """Add every microbatch's gradient, already divided by the global denominator.
 
     Returns this rank's sum of weighted losses: a float64 scalar on the device, no gradient.
@@ -145,6 +154,19 @@ def accumulate(
         loss_sum += part.detach()
         tick()
     return loss_sum
+
+
+def change_parameters(state: State, recipe: Train, gradients: Mapping[str, Tensor]) -> Tensor:
+    """Clip the global gradients and step. Returns their norm before clipping."""
+    norm = clip(gradients, recipe.clip_norm)
+    state.update += 1
+    apply(state.optimizer, lr_of(recipe, state.update))
+    return norm
+
+
+def lr_of(recipe: Train, update: int) -> float:
+    """The learning rate of an update, from 1."""
+    return recipe.optimizer.lr * lr_share(recipe.schedule, update, recipe.updates)
 
 
 def tokens_per_second(record: UpdateRecord) -> float:
