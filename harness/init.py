@@ -19,16 +19,16 @@ SHIPPED = Path(__file__).parent.parent / "plans"
 """The plans that come with Harness."""
 README = """# {name}
 
-A study from the template `{base}`. Edit `plan.json`: the question, the arms, what is decided, what
-it may cost. Its fields are described in `docs/schemas/plan.json`.
+A study made from the plan `{base}`. Edit `plan.json`: the question, the arms, what is decided,
+what it may cost. `docs/schemas/plan.json` describes its fields. From the folder that holds `plans/`:
 
 ```
-harness check {folder}/plan.json      # what is wrong, what it can cost, how long it takes
-harness prepare {folder}/plan.json    # fixes the inputs; commit prepared.json, which freezes the plan
-harness run {folder}/plan.json{local}
+harness check plans/{name}/plan.json     # what is wrong, what it can cost, how long it takes
+harness prepare plans/{name}/plan.json   # fixes the inputs and writes prepared.json
+harness run plans/{name}/plan.json{local}
 ```
 
-After that commit a change is a new plan, with a new name.
+The commit that holds prepared.json freezes the plan: a change after it is a new plan with a new name.
 """
 
 
@@ -54,9 +54,7 @@ def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
         target.mkdir(parents=True)
     except OSError as error:
         raise BadInput(f"cannot be made ({error.strerror})", where=str(target)) from None
-    text = README.format(
-        name=name, base=base, folder=target, local="" if plan.hosts.aws else " --local"
-    )
+    text = README.format(name=name, base=base, local="" if plan.hosts.aws else " --local")
     contract.write_atomic(target / "README.md", text.encode())
     contract.write_atomic(target / "plan.json", (pretty(value) + "\n").encode())
     return target / "plan.json"
