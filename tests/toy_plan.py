@@ -1,0 +1,121 @@
+"""A complete small plan for the torch-free toy trainer, as plain JSON."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+TOY = Path(__file__).parent / "toy_trainer"
+
+PLAN: dict[str, Any] = {
+    "schema": "harness/plan/1",
+    "name": "toy",
+    "question": "Does the whole pipeline hold together?",
+    "seed": "toy-1",
+    "trainer": {"kind": "tree", "path": str(TOY)},
+    "environment": "as-found",
+    "model": {"kind": "trainer"},
+    "tokenizer": {"kind": "model"},
+    "chat": {"form": "chatml"},
+    "data": {
+        "tasks": {
+            "families": ["lookup", "filter"],
+            "rows": 3,
+            "absent_every": 5,
+            "train_wordings": [0, 1],
+            "test_wordings": [0, 1, 2, 3],
+        },
+        "roles": {"train_tasks": 24, "train_replay": 8, "development": 6, "test": 16},
+        "replay": {"kind": "generated"},
+        "retention": [{"name": "prose", "source": {"kind": "passages"}, "count": 4}],
+        "weights": {"task": 8, "replay": 1},
+    },
+    "recipe": {
+        "updates": 4,
+        "global_batch": 8,
+        "context_tokens": 4096,
+        "optimizer": {
+            "kind": "adamw",
+            "lr": 0.001,
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "epsilon": 1e-8,
+            "weight_decay": 0.01,
+        },
+        "schedule": {"kind": "constant", "warmup_updates": 1},
+        "clip_norm": 1.0,
+    },
+    "arms": [
+        {
+            "name": "single",
+            "corpus": "clean",
+            "workers": 1,
+            "microbatch": 4,
+            "exchange": {"kind": "none"},
+            "preserve": "weights",
+            "attempts": 2,
+            "limits": {"seconds": 300, "traffic_gb": 10},
+        },
+        {
+            "name": "pair",
+            "corpus": "clean",
+            "workers": 2,
+            "microbatch": 4,
+            "exchange": {"kind": "dense"},
+            "preserve": "weights",
+            "attempts": 2,
+            "limits": {"seconds": 300, "traffic_gb": 10},
+        },
+    ],
+    "evaluation": {"max_new_tokens": 96, "batch": 8},
+    "decisions": [
+        {
+            "name": "pair-gains",
+            "claim": "The pair answers more than the untrained seed.",
+            "statistic": "accuracy-difference",
+            "candidate": "pair",
+            "reference": "reference",
+            "bound": "lower",
+            "margin": 0.0,
+            "z": 2.576,
+        },
+        {
+            "name": "ranks-agree",
+            "claim": "Both workers end with the same parameters.",
+            "statistic": "parameter-agreement",
+            "candidate": "pair",
+            "bound": "at-least",
+            "margin": 1.0,
+        },
+    ],
+    "hosts": {"local": {"count": 2, "device": "cpu", "threads": 1}},
+    "budget": {
+        "ceiling_usd": "1",
+        "allowance_usd": "0",
+        "deadline_s": 1800,
+        "traffic_gb_per_host": 10,
+        "retention_days": 0,
+        "attempts": 2,
+    },
+}
+
+
+def toy_plan(**changes: Any) -> dict[str, Any]:
+    """The plan with top-level fields replaced."""
+    plan = copy.deepcopy(PLAN)
+    plan.update(changes)
+    return plan
+
+
+def write_plan(folder: Path, plan: dict[str, Any], *, repository: bool = True) -> Path:
+    """plan.json in `folder`/plans/NAME, inside a fresh git repository."""
+    place = folder / "plans" / str(plan["name"])
+    place.mkdir(parents=True)
+    path = place / "plan.json"
+    path.write_text(json.dumps(plan, indent=2) + "\n")
+    if repository:
+        subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+    return path
