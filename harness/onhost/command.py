@@ -138,8 +138,10 @@ def detach(work: Callable[[], None], *, errors: Path) -> None:
         _close_inherited(errors)
         work()
         os._exit(0)
+    except (Fault, contract.ContractError) as fault:
+        os.write(2, f"{str(fault).rstrip('.')}\n".encode())
     except BaseException:
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(1)
 

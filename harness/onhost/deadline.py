@@ -52,7 +52,7 @@ def arm(fleet: Path, at_utc: str, *, wait_s: float = 10.0) -> dict[str, Any]:
     if (folder / "disarmed.json").exists():
         raise Fault(f"{fleet}: this fleet has ended; its deadline is disarmed.", exit_code=3)
     until = time.monotonic() + wait_s
-    while (now := state(fleet))["status"] not in ("armed", "fired"):
+    while (now := state(fleet))["status"] not in ("armed", "firing", "fired"):
         if now["status"] == "dead":
             detach(lambda: watch(fleet), errors=folder / "watchdog.log")
         if time.monotonic() > until:
@@ -65,8 +65,8 @@ def state(fleet: Path) -> dict[str, Any]:
     """{status, deadline_utc, heartbeat_utc, pid}.
 
     absent: never armed; armed: the lock is held and the heartbeat fresh; starting: the lock is
-    held, no heartbeat of its holder yet; stale: it is held and the heartbeat old; fired; disarmed;
-    dead: it should run and does not.
+    held, no heartbeat of its holder yet; stale: it is held and the heartbeat old; firing: it ends
+    the jobs; fired; disarmed; dead: it should run and does not.
     """
     folder = fleet / "deadline"
     asked = read_optional(folder / "deadline.json")
@@ -79,17 +79,19 @@ def state(fleet: Path) -> dict[str, Any]:
         "heartbeat_utc": beat.get("heartbeat_utc"),
         "pid": beat.get("pid"),
     }
-    return {"status": _status(folder, held, beat), **known}
+    return {"status": _status(fleet, held, beat), **known}
 
 
-def _status(folder: Path, held: bool, beat: dict[str, Any]) -> str:
+def _status(fleet: Path, held: bool, beat: dict[str, Any]) -> str:
+    folder = fleet / "deadline"
     for word in ("fired", "disarmed"):
         if (folder / f"{word}.json").exists():
             return word
     if not held:
         return "dead"
-    holder = processes.look(beat.get("pid", 0))
-    if holder is None or holder.start != beat["start_ticks"]:
+    if (fleet / STOP_FILE).exists():
+        return "firing"
+    if not beat or not processes.lives(beat["pid"], beat["start_ticks"]):
         return "starting"
     return "armed" if -seconds_until(beat["heartbeat_utc"]) < STALE_S else "stale"
 

@@ -122,7 +122,7 @@ def left_over(folder: Path) -> list[processes.Process]:
     started = read_optional(folder / "started.json")
     if started is None or started["boot_id"] != processes.boot_id():
         return []
-    leader = processes.look(started["pid"])
+    leader = processes.look(started["pid"])  # a zombie leader still keeps its session's id
     ours = leader is not None and leader.start == started["start_ticks"]
     return [
         process

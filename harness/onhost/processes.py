@@ -42,6 +42,12 @@ def look(pid: int) -> Process | None:
     return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0])
 
 
+def lives(pid: int, start: int) -> bool:
+    """Whether the process that had this id and start time still runs (a zombie does not)."""
+    seen = look(pid)
+    return seen is not None and seen.start == start and seen.state not in "ZX"
+
+
 def everything() -> list[Process]:
     """Every process that can be seen."""
     pids = [int(name) for name in os.listdir(PROC) if name.isdigit()]
@@ -92,8 +98,7 @@ def descendants(pid: int) -> list[Process]:
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
     """Send a signal to each process that is still the one that was seen."""
     for process in processes:
-        now = look(process.pid)
-        if now is not None and now.start == process.start:
+        if lives(process.pid, process.start):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, number)
 
