@@ -57,8 +57,11 @@ def _table(title: str, columns: Sequence[str], ascii_only: bool, *, left: int = 
         box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, show_edge=False,
     )  # fmt: skip
     for i, name in enumerate(columns):
-        justify = "left" if i < left else "right"
-        table.add_column(clean(name, ascii_only=ascii_only), justify=justify, overflow="fold")
+        table.add_column(
+            clean(name, ascii_only=ascii_only),
+            justify="left" if i < left else "right",
+            overflow="fold",
+        )
     return table
 
 
@@ -97,9 +100,7 @@ def _share(tally: Tally) -> str:
     return words.percent(tally.correct / tally.cases) if tally.cases else words.NOT_RUN
 
 
-def _decisions(
-    decisions: Sequence[Decided], plan: Plan | None, ascii_only: bool
-) -> RenderableType:
+def _decisions(decisions: Sequence[Decided], plan: Plan | None, ascii_only: bool) -> RenderableType:
     if not decisions:
         return Text(f"decisions: {words.NOT_RUN}")
     table = _table("Decisions", ["decision", "found", "margin", "result"], ascii_only)
@@ -157,6 +158,9 @@ def _seconds(value: float | None) -> str:
 def _cost(resources: Resources | None) -> RenderableType:
     if resources is None:
         return Text(f"cost: {words.NOT_RUN}")
-    bound, ceiling = words.money_up(resources.total_bound_usd), words.money_up(resources.ceiling_usd)
+    bound, ceiling = (
+        words.money_up(resources.total_bound_usd),
+        words.money_up(resources.ceiling_usd),
+    )
     line = f"cost: at most {bound} of the ceiling {ceiling} (a bound, not an invoice)"
     return Padding(Text(line), (1, 0, 0, 0))

@@ -111,4 +111,4 @@ def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
         scaled /= base
         if scaled < base:
             break
-    return f"{scaled:,.3f} {unit}"
+    return f"{scaled:,.{3 if base == 1000 else 2}f} {unit}"

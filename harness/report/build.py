@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.report.drawing import Drawing
 from harness.report.evidence import Evidence
+from harness.report.figures import drawings, standalone
 from harness.report.numbers import REPORTER_VERSION, numbers, report_value
 from harness.report.page import answers_page, index_page
 from trainer import contract
@@ -38,10 +40,20 @@ def build_report(evidence: Evidence, *, raster: bool = True) -> ReportFiles:
 
     `raster=False` leaves out the PNG and PDF figures, and matplotlib is then not imported.
     """
-    found = numbers(evidence)
+    found, figures = numbers(evidence), drawings(evidence)
     files = {
         "report.json": contract.canonical(report_value(evidence, found)) + b"\n",
-        "index.html": index_page(evidence, found, {}),
+        "index.html": index_page(evidence, found, figures),
         "answers.html": answers_page(evidence),
     }
+    for name, drawing in figures.items():
+        files[f"figures/{name}.svg"] = standalone(drawing)
+        if raster:
+            files |= _rasters(name, drawing)
     return ReportFiles(dict(sorted(files.items())))
+
+
+def _rasters(name: str, drawing: Drawing) -> dict[str, bytes]:
+    from harness.report.raster import pdf, png  # matplotlib is slow to import, and optional
+
+    return {f"figures/{name}.png": png(drawing), f"figures/{name}.pdf": pdf(drawing)}

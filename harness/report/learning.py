@@ -22,7 +22,7 @@ from harness.statistics.counts import PairedCounts
 from harness.statistics.intervals import newcombe
 from harness.statistics.mcnemar import exact
 from harness.statistics.normal import z_two_sided
-from harness.statistics.paired import paired_loss
+from harness.statistics.paired import PairedDifference, paired_loss
 
 NO_SCORES = "no answer was scored"
 Z95 = z_two_sided(0.95)
@@ -146,32 +146,37 @@ def retention_table(evidence: Evidence) -> Table:
 
 def _retention(
     evidence: Evidence, probe: str, means: dict[str, dict[str, float]]
-) -> tuple[Row, Row]:
-    source = f"models/<model>/retention-{probe}.jsonl"
-    levels, changes = [], []
+) -> tuple[Row, ...]:
+    levels, changes, intervals = [], [], []
     for model, found in means.items():
-        mean = found.get(probe)
-        at = f"models/{model}/retention-{probe}.jsonl"
+        mean, at = found.get(probe), f"models/{model}/retention-{probe}.jsonl"
         levels.append(cell(mean, None if mean is None else words.loss(mean), source=at))
         if model == REFERENCE:
             changes.append(cell("", source=at))
+            intervals.append(cell("", source=at))
             continue
-        change, text = _change(evidence, probe, model)
-        changes.append(cell(change, text, source=at))
+        change = _change(evidence, probe, model)
+        mean, low, text = None, None, None
+        if change is not None:
+            mean, low = change.mean, change.lower
+            text = f"{change.lower:+.6f} to {change.upper:+.6f}"
+        changes.append(cell(mean, None if mean is None else f"{mean:+.6f}", source=at))
+        intervals.append(cell(low, text, source=at))
+    source = f"models/<model>/retention-{probe}.jsonl"
     return (
         row(f"{probe}, mean loss", levels, source=source),
-        row(f"{probe}, change", changes, source=source),
+        row("change", changes, source=source),
+        row("95 % interval", intervals, source=source),
     )
 
 
-def _change(evidence: Evidence, probe: str, model: str) -> tuple[float | None, str | None]:
-    """Mean paired change and its 95 % interval, or (None, None)."""
+def _change(evidence: Evidence, probe: str, model: str) -> PairedDifference | None:
+    """Paired change of every document's loss; None where the documents do not match."""
     before = {row.id: row.loss for row in evidence.retention.get(REFERENCE, {}).get(probe, ())}
     after = {row.id: row.loss for row in evidence.retention.get(model, {}).get(probe, ())}
     if len(before) < 2 or before.keys() != after.keys():
-        return None, None
-    found = paired_loss([after[id_] for id_ in before], list(before.values()), z=Z95)
-    return found.mean, f"{words.nats(found.mean)} ({found.lower:+.6f} to {found.upper:+.6f})"
+        return None
+    return paired_loss([after[id_] for id_ in before], list(before.values()), z=Z95)
 
 
 def distance_table(evidence: Evidence) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.display.sanitize import UNSEEN, name_of
+from harness.report.drawing import Drawing, seen, svg
 from harness.report.evidence import Evidence
 from harness.report.numbers import REPORTER_VERSION, Numbers
 from harness.report.table import Table
@@ -22,9 +24,9 @@ LONG_CHARACTERS = 800
 """Answers longer than this are folded."""
 
 
-def index_page(evidence: Evidence, found: Numbers, figures: dict[str, str]) -> bytes:
-    """index.html. `figures` holds inline SVG by name."""
-    style = _text("page.css")
+def index_page(evidence: Evidence, found: Numbers, figures: Mapping[str, Drawing]) -> bytes:
+    """index.html. `figures` are set into it as SVG."""
+    style = _styles("colours.css", "figure.css", "page.css")
     page = _environment().get_template("index.html")
     return page.render(
         evidence=evidence,
@@ -32,7 +34,7 @@ def index_page(evidence: Evidence, found: Numbers, figures: dict[str, str]) -> b
         closing=evidence.closing,
         found=found,
         tables=found.tables,
-        figures={name: Markup(svg) for name, svg in figures.items()},
+        figures={name: Markup(svg(figure)) for name, figure in figures.items()},
         style=Markup(style),
         policy=policy(style),
         reporter=REPORTER_VERSION,
@@ -41,7 +43,8 @@ def index_page(evidence: Evidence, found: Numbers, figures: dict[str, str]) -> b
 
 def answers_page(evidence: Evidence) -> bytes:
     """answers.html: every prompt and every answer, as text."""
-    style, script = _text("page.css") + _text("answers.css"), _text("answers.js")
+    style = _styles("colours.css", "page.css", "answers.css")
+    script = _text("answers.js")
     page = _environment().get_template("answers.html")
     return page.render(
         evidence=evidence,
@@ -85,7 +88,7 @@ def hostile(text: str) -> Markup:
 def visible(value: Any) -> Any:
     """What every `{{ }}` prints: text without anything that cannot be seen."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return UNSEEN.sub(lambda match: f"[{name_of(match[0])}]", value)
+        return seen(value)
     return value
 
 
@@ -94,9 +97,18 @@ def minus(text: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
+def breaks(text: str) -> Markup:
+    """A path that may break after its slashes."""
+    return escape(seen(text)).replace("/", Markup("/<wbr>"))
+
+
 def numeric(table: Table, column: int) -> bool:
     """Whether a column of a table holds figures; column 0 is the header."""
     return column > 0 and table.columns[column] not in table.words
+
+
+def _styles(*names: str) -> str:
+    return "".join(_text(name) for name in names)
 
 
 @cache
@@ -115,6 +127,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(hostile=hostile, minus=minus)
+    made.filters.update(hostile=hostile, minus=minus, breaks=breaks)
     made.globals.update(numeric=numeric, long_characters=LONG_CHARACTERS)
     return made

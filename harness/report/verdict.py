@@ -44,7 +44,7 @@ def decisions(evidence: Evidence) -> Table:
         "decisions", "Decisions", columns, rows,
         note="Declared in the plan before any case was scored. Exploratory contrasts are shown and "
         "never decide. Passing a margin is not equality. Bounds speak of cases within one seed.",
-        words=frozenset({"statistic", "result"}),
+        words=frozenset({"statistic", "decided by", "result"}),
     )  # fmt: skip
 
 

@@ -157,6 +157,11 @@ def receipts(plan_hash: str, found: Results) -> list[r.Receipt]:
         for i in range(2)
     )  # fmt: skip
     return [
+        r.PrepareReceipt(**common("prepare", 1.5), identity=digest("identity"),
+                         prepared_sha256=digest("prepared"), source_sha256=digest("source"),
+                         prepared_files=(file,), seed_files=(file,)),
+        r.CommitReceipt(**common("commit", 0.3), repository="found", branch=f"harness/{RUN}",
+                        commit="ab" * 20, paths=("plan.json",)),
         r.PushReceipt(**common("push", 4.5), hosts=pushed),
         r.ProvisionReceipt(**common("provision", 0.4), fleet_kind="local", fleet="local-2f9c",
                            hosts=facts, deadlines=deadlines, worst_case_usd="0", ceiling_usd="5.00"),
