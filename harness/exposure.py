@@ -42,7 +42,7 @@ class Ledger:
 
 
 def build_ledger(plan_hash: str, commitments: Iterable[Mapping[str, Any]]) -> Ledger:
-    """The ledger from earlier prepared.json objects; each needs plan_hash, plan (or name) and exposure.
+    """The ledger from earlier prepared.json objects: plan_hash, plan (or name), exposure.
 
     The same commitment seen twice (on a branch and in evidence) counts once. Raises BadInput for
     an object without those fields or with an unknown role.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +52,7 @@ def fetch(
                 repo, file, repo_type=kind, revision=revision, endpoint=endpoint, cache_dir=cache
             )
         )
-    except Exception as error:  # noqa: BLE001 - several libraries lie below this one
+    except Exception as error:
         raise _translated(error, where) from None
     served = path.parents[len(Path(file).parts) - 1].name
     if served != revision:
@@ -76,7 +75,7 @@ def hub_file_hashes(
         rows = {row.rfilename: _described(row) for row in info.siblings or ()}
     except HarnessError:
         raise
-    except Exception as error:  # noqa: BLE001 - several libraries lie below this one
+    except Exception as error:
         raise _translated(error, where) from None
     if info.sha != revision:
         raise BadInput(
@@ -148,7 +147,7 @@ def _described(row: Any) -> HubFile:
 
 def _check_content(path: Path, where: str) -> None:
     """The cache names a blob by the hub's hash of it; the link to it tells that name."""
-    name = Path(os.readlink(path)).name if path.is_symlink() else ""
+    name = path.readlink().name if path.is_symlink() else ""
     if re.fullmatch(r"[0-9a-f]{64}", name):
         found = contract.hash_file(path)[0]
     elif re.fullmatch(r"[0-9a-f]{40}", name):

@@ -122,7 +122,7 @@ class _Preparation:
 
     def _fits(self, text: Text) -> bool:
         (document,) = self.tokenizer.documents([text], role="hub")
-        return 0 < document.target_count and len(document.tokens) <= self.plan.recipe.context_tokens
+        return document.target_count > 0 and len(document.tokens) <= self.plan.recipe.context_tokens
 
     def write(self) -> None:
         """Tokenise and write every file."""

@@ -32,7 +32,7 @@ class ChatTokenizer:
         self._where = str(tokenizer_json)
         try:
             self._tokenizer: Tokenizer = Tokenizer.from_file(str(tokenizer_json))
-        except Exception as error:  # noqa: BLE001 - the library raises nothing narrower
+        except Exception as error:
             raise BadInput(f"is not a usable tokenizer ({error})", where=self._where) from None
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

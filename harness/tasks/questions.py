@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.tasks.draws import Draws
 from harness.tasks.records import Table
 
-Answer = dict[str, str | int | None | list[str]]
+Answer = dict[str, str | int | list[str] | None]
 
 
 @dataclass(frozen=True)

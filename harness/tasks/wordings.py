@@ -15,12 +15,12 @@ QUESTION_FIRST = (1, 3)
 WORDINGS: dict[Family, tuple[str, str, str, str]] = {
     "lookup": (
         (
-            'Give the city and units of {asked} as JSON {{"city", "units"}}, both null if that id is'
-            " not in the table."
+            'Give the city and units of {asked} as JSON {{"city", "units"}}, both null if that id'
+            " is not in the table."
         ),
         (
-            "Which city does {asked} belong to, and how many units has it? Answer with a JSON object"
-            " of city and units (null when there is no such id)."
+            "Which city does {asked} belong to, and how many units has it? Answer with a JSON"
+            " object of city and units (null when there is no such id)."
         ),
         (
             "Find row {asked}. Write JSON with the keys city and units; if the row is absent, use"

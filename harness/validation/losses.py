@@ -38,7 +38,7 @@ def check_losses(plan: Plan, inputs: Path, arm: str, losses: Sequence[Path]) -> 
             where = f"arm {arm}, {path.name}, update {row.get('update')}"
             bad = [name for name in NUMBERS if not _finite(row.get(name))]
             findings.expect("finite losses", not bad, f"{where}: {', '.join(bad)} is not a number")
-            counted = row.get("weighted_targets")
+            counted: Any = row.get("weighted_targets")
             findings.expect(
                 "weighted targets recounted",
                 _finite(counted) and isclose(counted, expected, rel_tol=CLOSE),

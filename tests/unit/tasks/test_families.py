@@ -4,7 +4,6 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from small_plans import small_plan
 
 from harness.plan.data import Family
 from harness.tasks.cases import FAMILIES, Case, answer_text, draw_case
@@ -12,6 +11,7 @@ from harness.tasks.draws import Draws
 from harness.tasks.records import Record
 from harness.tasks.roles import deal_cases
 from harness.tasks.wordings import WORDINGS, write_prompt
+from tests.unit.inputs.small_plans import small_plan
 
 TABLE = (
     Record("K417", "Oslo", 12, 7, "ready", 3),
@@ -25,9 +25,16 @@ def ask(family: Family, label: int, absent: bool = False) -> tuple[str, object]:
     return question.asked, question.answer
 
 
+def ask_lookup(label: int) -> tuple[str, object]:
+    return ask("lookup", label)
+
+
+def ask_filter(label: int) -> tuple[str, object]:
+    return ask("filter", label)
+
+
 def test_lookup_answers_city_and_units() -> None:
-    answers = dict(map(str, ask("lookup", label)) for label in range(40))
-    assert answers == {
+    assert {asked: str(answer) for asked, answer in map(ask_lookup, range(40))} == {
         "K417": str({"city": "Oslo", "units": 12}),
         "B002": str({"city": "Lima", "units": 0}),
         "C900": str({"city": "Rome", "units": 5}),
@@ -39,8 +46,7 @@ def test_lookup_of_an_absent_id_answers_nulls() -> None:
 
 
 def test_filter_keeps_the_order_of_the_table() -> None:
-    answers = dict(map(str, ask("filter", label)) for label in range(400))
-    assert answers == {
+    assert {asked: str(answer) for asked, answer in map(ask_filter, range(400))} == {
         "ready": str({"ids": ["K417", "C900"]}),
         "closed": str({"ids": ["B002"]}),
         "pending": str({"ids": []}),

@@ -3,7 +3,6 @@
 from itertools import islice
 
 import pytest
-from small_plans import small_plan
 
 from harness.errors import BadInput
 from harness.plan.data import GeneratedReplay, HubText, Passages
@@ -11,6 +10,7 @@ from harness.tasks.passages import passages
 from harness.tasks.probes import text_of_row, texts_of
 from harness.tasks.replay import conversations
 from harness.tasks.texts import Text, conversation, deal_texts, plain
+from tests.unit.inputs.small_plans import small_plan
 
 
 def said(text: Text) -> tuple[str, ...]:

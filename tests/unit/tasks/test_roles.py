@@ -3,11 +3,11 @@
 from collections import Counter
 
 import pytest
-from small_plans import small_plan
 
 from harness.errors import BadInput
 from harness.tasks import roles
 from harness.tasks.roles import deal_cases
+from tests.unit.inputs.small_plans import small_plan
 
 GOLDEN = [
     "8ce90a39c7e4396fbd363565a800cabe2c8d0644060df1889d878e95591d797f",
