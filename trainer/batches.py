@@ -29,6 +29,7 @@ class Document:
 
     @property
     def target_count(self) -> int:
+        """How many positions are predicted."""
         return sum(end - start for start, end in self.targets)
 
 
@@ -48,6 +49,7 @@ class Batch:
     """int64: its document's place in the batch."""
 
     def to(self, device: torch.device) -> Batch:
+        """The batch on a device; copying to a GPU is queued, not waited for."""
         if device.type == "cpu":
             return self
         return Batch(

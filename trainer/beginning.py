@@ -16,6 +16,8 @@ from trainer.traffic import Counters
 
 @dataclass(frozen=True)
 class Beginning:
+    """The start of a process, as `launch` saw it."""
+
     started_s: float
     """On the monotonic clock, which all processes of a machine share."""
     traffic: Counters
@@ -30,10 +32,12 @@ class Beginning:
         return time.monotonic() - self.started_s
 
     def to_text(self) -> str:
+        """For an environment variable."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str | None) -> Beginning | None:
+        """What `to_text` wrote; None for nothing."""
         if not text:
             return None
         value = json.loads(text)

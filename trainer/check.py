@@ -34,6 +34,7 @@ class SmallNetwork(nn.Module):
         self.gain = nn.Parameter(_normal(generator, _HIDDEN))
 
     def hidden(self, ids_BT: Tensor) -> Tensor:
+        """Each position from the mean of the embeddings up to it."""
         embedded_BTH = self.embedding[ids_BT]
         counts_T1 = torch.arange(1, ids_BT.shape[1] + 1, device=ids_BT.device)[:, None]
         mean_BTH = embedded_BTH.cumsum(1) / counts_T1
@@ -41,6 +42,7 @@ class SmallNetwork(nn.Module):
 
     @property
     def head_VH(self) -> Tensor:
+        """Tied to the embedding."""
         return self.embedding
 
     def parameters(self) -> dict[str, nn.Parameter]:  # type: ignore[override]

@@ -20,7 +20,7 @@ _COPIED = ("config.json", "tokenizer.json")
 def write_candidate(
     out: Path, model: Path, parameters: Mapping[str, Tensor], progress: Callable[[], None]
 ) -> Path:
-    """Write `out/candidate`: the parameters, with shape and tokenizer of the model they came from."""
+    """Write `out/candidate`: the parameters, and the configuration and tokenizer of `model`."""
 
     def fill(folder: Path) -> None:
         write_tensors(folder / "model.safetensors", parameters, progress)
@@ -59,7 +59,7 @@ def whole_folder(target: Path, fill: Callable[[Path], None]) -> Path:
     sync_folder(temporary)
     if target.exists():
         shutil.rmtree(target)
-    os.rename(temporary, target)
+    temporary.rename(target)
     sync_folder(target.parent)
     return target
 

@@ -30,7 +30,7 @@ class ContractError(ValueError):
     """A file or value that does not keep to the contract. The message is one sentence."""
 
 
-# --- strict JSON ---------------------------------------------------------------------------------
+# --- strict JSON ------------------------------------------------------------------------------
 
 
 def parse(data: bytes | str, *, where: str = "JSON") -> Any:
@@ -103,7 +103,7 @@ def _check_text(text: str, where: str) -> None:
         raise ContractError(f"{where} holds a lone surrogate") from None
 
 
-# --- canonical JSON (RFC 8785) ---------------------------------------------------------------------
+# --- canonical JSON (RFC 8785) ------------------------------------------------------------------
 
 
 def canonical(value: Any) -> bytes:
@@ -195,7 +195,7 @@ def _number(value: float) -> str:
     return f"{sign}{digits[0]}{tail}e{shown}"
 
 
-# --- hashes ----------------------------------------------------------------------------------------
+# --- hashes -------------------------------------------------------------------------------------
 
 
 def sha256(data: bytes) -> str:
@@ -253,7 +253,7 @@ def tree_hash(root: str | os.PathLike[str]) -> str:
     return hash_of(tree_listing(root))
 
 
-# --- files -----------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -301,7 +301,7 @@ def read_lines(path: str | os.PathLike[str]) -> list[Any]:
     ]
 
 
-# --- weights ---------------------------------------------------------------------------------------
+# --- weights ------------------------------------------------------------------------------------
 
 
 def parameter_listing(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What can go wrong in ways that are the caller's to mend. Only `start.main` turns it into exits."""
+"""What can go wrong in ways that are the caller's to mend; `start.main` turns it into exits."""
 
 from __future__ import annotations
 

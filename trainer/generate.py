@@ -42,7 +42,8 @@ def generate(
 
     Prompts of like length share a batch (longest first); answers come in the prompts' order.
     Which prompts share a batch changes nothing but rounding. `progress` gets the number of
-    finished prompts after every batch, `tick` is called at every step. Raises ValueError on an empty prompt.
+    finished prompts after every batch, `tick` is called at every step. Raises ValueError on an
+    empty prompt.
     """
     if not all(prompts):
         raise ValueError("a prompt is empty")

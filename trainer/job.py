@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +40,17 @@ class Job:
 
     @property
     def out(self) -> Path:
+        """The one folder that is written to."""
         return self.arguments.out
 
     @property
     def rank(self) -> int:
+        """This worker."""
         return self.arguments.node_rank
 
     @property
     def workers(self) -> int:
+        """All of them."""
         return self.arguments.nodes
 
     def input(self, name: str) -> Path:
@@ -54,7 +58,7 @@ class Job:
         return _inside(self.arguments.inputs, "--inputs", name)
 
     def beside_inputs(self, path: str) -> Path:
-        """A folder given relative to --inputs, in it or not. Raises RecipeError when it is absent."""
+        """A folder given relative to --inputs, in it or not. Raises RecipeError when absent."""
         if self.arguments.inputs is None:
             raise RecipeError("this task needs --inputs")
         found = self.arguments.inputs / path
@@ -75,7 +79,7 @@ def _inside(folder: Path | None, option: str, name: str) -> Path:
     if folder is None:
         raise RecipeError(f"this task needs {option}")
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if Path(name).is_absolute() or os.path.normpath(name).startswith(".."):
         raise RecipeError(f"{name} is not inside {option} {folder}")
     if not path.exists():
         raise RecipeError(f"{option} {folder} holds no {name}")

@@ -42,7 +42,7 @@ class UpdateInputs:
 
 @dataclass(frozen=True)
 class UpdateRecord:
-    """A line of losses-R.jsonl. Durations in seconds, with the device's queue empty at both ends."""
+    """A line of losses-R.jsonl. Seconds, with the device's queue empty at both ends."""
 
     update: int
     loss: float

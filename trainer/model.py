@@ -39,15 +39,18 @@ class CausalModel:
         self._cache_field = "cache" if _accepts_cache(model) else "past_key_values"
 
     def parameters(self) -> dict[str, nn.Parameter]:
+        """Every trained tensor once, by its transformers name."""
         return dict(self._model.named_parameters())
 
     @property
     def head_VH(self) -> Tensor:
+        """The head's matrix; the embedding's where they are tied."""
         head: Tensor = self._model.get_output_embeddings().weight
         return head
 
     def hidden(self, ids_BT: Tensor) -> Tensor:
-        # Right-padded: padding comes after every real token, so causality alone keeps it out.
+        """Last hidden states of right-padded documents."""
+        # Padding comes after every real token, so causality alone keeps it out.
         hidden: Tensor = self._model.base_model(input_ids=ids_BT, use_cache=False)[0]
         return hidden
 
@@ -74,6 +77,7 @@ class CausalModel:
             self._model.gradient_checkpointing_enable({"use_reentrant": False})
 
     def eval(self) -> None:
+        """Get ready for forward passes only."""
         self._model.eval()
 
 
@@ -98,7 +102,7 @@ def load(folder: Path, device: torch.device) -> CausalModel:
     from transformers.models.llama.modeling_llama import LlamaForCausalLM
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     config = LlamaConfig.from_pretrained(folder)
     config.pad_token_id = None
     model = LlamaForCausalLM.from_pretrained(

@@ -35,7 +35,9 @@ def token_losses(
         hidden_NH = hidden_BTH.flatten(0, 1).index_select(0, batch.place_N)
         losses = []
         for part_NH, target_N in zip(
-            hidden_NH.split(_HEAD_POSITIONS), batch.target_N.split(_HEAD_POSITIONS), strict=True
+            torch.split(hidden_NH, _HEAD_POSITIONS),
+            torch.split(batch.target_N, _HEAD_POSITIONS),
+            strict=True,
         ):
             if recompute_logits:
                 loss_N = checkpoint(

@@ -1,9 +1,10 @@
-"""The task `probe`: a few of the largest updates, to see whether they fit and how long they take."""
+"""The task `probe`: a few of the largest updates: whether they fit, and how long they take."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -103,10 +104,8 @@ def _together(talk: Exchange, rank: Rank) -> loop.Attempt:
 
     def attempt(part: Callable[[], Tensor]) -> Tensor:
         result = None
-        try:
+        with suppress(torch.OutOfMemoryError):
             result = part()
-        except torch.OutOfMemoryError:
-            pass  # outside this clause the failed frames, and what they hold, are gone
         failed = talk.total(torch.tensor([float(result is None)], device=rank.device))
         if result is None or failed.item() > 0:
             raise torch.OutOfMemoryError("a rank is out of memory")

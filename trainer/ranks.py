@@ -21,6 +21,8 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Rank:
+    """One worker and its device."""
+
     rank: int
     workers: int
     device: torch.device
@@ -37,6 +39,7 @@ class Rank:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "process"
 
     def device_name(self) -> str:
+        """What the device calls itself."""
         if self.device.type == "cuda":
             return torch.cuda.get_device_name(self.device)
         return _processor_name()
@@ -84,7 +87,7 @@ def join(job: Job) -> Iterator[Rank]:
 def _prefer_determinism() -> None:
     """Deterministic kernels where there are any; memory left as it was allocated (it is slow)."""
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def _device(kind: str) -> torch.device:

@@ -72,5 +72,5 @@ def versions() -> dict[str, str]:
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
     if torch.cuda.is_available():
-        found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+        found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())  # type: ignore[no-untyped-call]
     return found

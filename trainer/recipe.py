@@ -37,11 +37,15 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Seed(Common):
+    """The task `seed`."""
+
     source: Source
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Common):
+    """The task `check`."""
+
     seed: str
 
 
@@ -58,6 +62,8 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Schedule:
+    """Learning rate by update."""
+
     kind: str
     """'constant', 'linear' or 'cosine'."""
     warmup_updates: int
@@ -81,6 +87,8 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class Train(Common):
+    """The task `train`: one arm."""
+
     seed: str
     arm: str
     corpus: str
@@ -99,11 +107,15 @@ class Train(Common):
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(Train):
+    """The task `probe`: the recipe of an arm, and how many updates to try."""
+
     trial_updates: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Common):
+    """The task `evaluate`."""
+
     cases: tuple[str, ...]
     retention: tuple[str, ...]
     max_new_tokens: int
@@ -114,6 +126,8 @@ class Evaluate(Common):
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Common):
+    """The task `compare`."""
+
     against: str
 
 

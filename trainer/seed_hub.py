@@ -29,7 +29,7 @@ def open_snapshot(folder: Path) -> SeedModel:
     homes: dict[str, Any] = {}
     for shard in shards.values():
         opened = safe_open(shard, framework="pt")
-        for name in opened.keys():  # noqa: SIM118 - not a dict
+        for name in opened.keys():  # type: ignore[no-untyped-call] # noqa: SIM118 - not a dict
             if not name.endswith(_DERIVED):
                 homes[name] = opened
     if config.get("tie_word_embeddings") and _HEAD in homes:

@@ -157,7 +157,7 @@ def _run(job: Job) -> int:
         run(job)
     except TrainerError:
         raise
-    except Exception as error:  # noqa: BLE001 - the last place that can name the task
+    except Exception as error:  # the last place that can name the task
         traceback.print_exc()
         sentence = " ".join(str(error).split())[:300]
         raise TrainerError(

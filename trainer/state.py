@@ -27,6 +27,7 @@ class State:
     """Updates done; the next one reads the schedule there."""
 
     def parameters(self) -> Mapping[str, nn.Parameter]:
+        """What is trained, by name."""
         return self.network.parameters()
 
     def gradients(self) -> dict[str, Tensor]:
@@ -53,7 +54,7 @@ class State:
         """What belongs to this rank alone: exchange state and random state."""
         tensors = {f"exchange.{name}": value for name, value in self.exchange.state().items()}
         tensors[_RNG] = torch.get_rng_state()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available():
             tensors[_RNG_CUDA] = torch.cuda.get_rng_state()
         return tensors
 

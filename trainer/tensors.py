@@ -72,7 +72,7 @@ def write(
 
 def pieces(array: Array) -> list[memoryview]:
     """The raw bytes of a contiguous array, in pieces of bounded size, not copied."""
-    whole = memoryview(array.reshape(-1).view(np.uint8))
+    whole = array.reshape(-1).view(np.uint8).data
     return [whole[i : i + _PIECE_BYTES] for i in range(0, len(whole), _PIECE_BYTES)]
 
 

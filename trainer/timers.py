@@ -31,6 +31,7 @@ class Stopwatch:
         return self.moments_s[name]
 
     def between(self, first: str, last: str) -> float:
+        """Seconds from one kept moment to another."""
         return self.moments_s[last] - self.moments_s[first]
 
     def update_times(self) -> dict[str, float]:

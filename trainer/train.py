@@ -36,6 +36,7 @@ class Tally:
     final_loss: float = 0.0
 
     def add(self, documents: list[Document], record: loop.UpdateRecord) -> None:
+        """Count one update."""
         self.updates += 1
         self.documents += len(documents)
         self.tokens += sum(len(document.tokens) for document in documents)

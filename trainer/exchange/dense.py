@@ -26,13 +26,15 @@ class DenseExchange:
         return sum_tensors([gradients[name] for name in sorted(gradients)], self._workers)
 
     def total(self, values: Tensor) -> Tensor:
+        """The sum over ranks of a few numbers."""
         return total(values)
 
     def state(self) -> dict[str, Tensor]:
+        """Nothing is kept."""
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        pass
+        """Nothing was kept."""
 
 
 def total(values: Tensor) -> Tensor:
@@ -53,7 +55,7 @@ def sum_tensors(tensors: Sequence[Tensor], workers: int) -> Sent:
     if small:
         flat = torch.cat([tensor.reshape(-1) for tensor in small])
         dist.all_reduce(flat)
-        pieces = flat.split([tensor.numel() for tensor in small])
+        pieces = torch.split(flat, [tensor.numel() for tensor in small])
         for tensor, piece in zip(small, pieces, strict=True):
             tensor.copy_(piece.view_as(tensor))
     for handle in waiting:

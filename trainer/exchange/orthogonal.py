@@ -14,8 +14,8 @@ _PASSES = 3
 def orthogonalise(matrices_nrk: Tensor, epsilon: float) -> Tensor:
     """Matrices with orthonormal columns that span at least what the given columns span.
 
-    Columns are divided by their norm plus `epsilon`, which guards that division and does not
-    bend the result. Then Cholesky-QR, three times, the first with a shifted Gram matrix
+    Columns are divided by their largest entry plus `epsilon`, which guards that division, and
+    then by their norm, so that `epsilon` does not bend the result. Then Cholesky-QR, three times, the first with a shifted Gram matrix
     (Fukaya et al. 2020): good to full precision for all but nearly dependent columns. Matrices
     that it leaves imperfect (dependent or zero columns) go through Householder QR, which fills
     the missing directions with arbitrary ones, the same on every rank.
@@ -50,7 +50,8 @@ def _cholesky_qr(columns_nrk: Tensor) -> Tensor:
         if turn == 0:
             gram_nkk.diagonal(dim1=-2, dim2=-1).add_(shift)
         lower_nkk = torch.linalg.cholesky_ex(gram_nkk).L
-        columns_nrk = torch.linalg.solve_triangular(
+        solved_nrk: Tensor = torch.linalg.solve_triangular(
             lower_nkk.mT, columns_nrk, upper=True, left=False
         )
+        columns_nrk = solved_nrk
     return columns_nrk

@@ -73,6 +73,7 @@ class PowerSGD:
         return sent + self._reduce_matrices(self._groups, gradients)
 
     def total(self, values: Tensor) -> Tensor:
+        """The sum over ranks of a few numbers."""
         return total(values)
 
     def state(self) -> dict[str, Tensor]:
@@ -179,7 +180,8 @@ class _Factors:
         sizes = [int(torch.Size(shape).numel()) for shape in shapes]
         self._flat = like.new_empty(sum(sizes))
         self.views = [
-            piece.view(shape) for piece, shape in zip(self._flat.split(sizes), shapes, strict=True)
+            piece.view(shape)
+            for piece, shape in zip(torch.split(self._flat, sizes), shapes, strict=True)
         ]
 
     def sum(self, workers: int) -> Sent:
