@@ -70,3 +70,8 @@ def compare(*, against: str, device: str, threads: int) -> dict[str, Any]:
 def seed(source: dict[str, Any]) -> dict[str, Any]:
     """Conversion of a model source."""
     return {**_common("seed", "cpu", 0), "source": source, "threads": None}
+
+
+def file_hash(recipe: dict[str, Any]) -> str:
+    """Hash of the recipe file as `contract.write_json` writes it (receipts' recipe_sha256)."""
+    return contract.sha256(contract.canonical(recipe) + b"\n")

@@ -78,9 +78,9 @@ class Predicted(Model):
     """A prediction of `harness check` beside what was observed."""
 
     what: str
-    predicted_s: float | None
     source: str
-    observed_s: float | None
+    predicted_s: float | None = None
+    observed_s: float | None = None
 
 
 class Results(Model):
@@ -112,8 +112,8 @@ class HostCost(Model):
     host: str
     type: str
     launched_utc: str
-    ended_utc: str | None
-    seconds: float | None
+    ended_utc: str | None = None
+    seconds: float | None = None
 
 
 class CostLine(Model):
@@ -146,6 +146,6 @@ class Resources(Model):
     deadlines: tuple[str, ...]
     """What was proved of each deadline."""
     residue: tuple[str, ...]
-    preservation_sha256: Sha256 | None
+    preservation_sha256: Sha256 | None = None
     state: Literal["stack still present", "final"]
     note: str

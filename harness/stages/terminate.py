@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.admission import admit
+from harness.clock import parse_utc
 from harness.errors import Leaked, Refused
 from harness.receipts import (
     PreserveReceipt,
@@ -71,7 +72,7 @@ def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
                 type="this computer",
                 launched_utc=provisioned.finished_utc,
                 ended_utc=ended.at_utc,
-                seconds=None,
+                seconds=_between(provisioned.finished_utc, ended.at_utc),
             )
             for host in provisioned.hosts
         ),
@@ -85,3 +86,7 @@ def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
         state="final",
         note="Nothing is billed for workers on this computer. This is a bound, not an invoice.",
     )
+
+
+def _between(earlier_utc: str, later_utc: str) -> float:
+    return (parse_utc(later_utc) - parse_utc(earlier_utc)).total_seconds()

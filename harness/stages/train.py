@@ -80,7 +80,7 @@ def _arm(
     def collect() -> ArmRecord:
         ranks = tuple(_rank(study, arm, host, out, rank) for rank, host in enumerate(hosts))
         losses = tuple(_losses(study, arm, host, out, rank) for rank, host in enumerate(hosts))
-        _verify(study, arm, ranks, contract.hash_of(recipe), prepared)
+        _verify(study, arm, ranks, recipes.file_hash(recipe), prepared)
         return ArmRecord(
             arm=arm.name,
             attempts=made,
