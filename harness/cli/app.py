@@ -54,7 +54,7 @@ def finish(
 
     `still_runs` says after Ctrl-C what goes on without this process.
     """
-    progress = make_progress(as_json=as_json)
+    progress = make_progress(sys.stderr, as_json=as_json)
     try:
         work(progress)
     except HarnessError as error:

@@ -50,7 +50,7 @@ def run(
             return
         place, _ = runs_of.run_plan(loaded, folder, progress, clock(), again=again)
         progress.close()
-        _show(place, as_json)
+        _show(place, loaded, as_json)
 
     finish(work, as_json=as_json, still_runs=lambda: _still_runs(plan, folder))
 
@@ -61,7 +61,7 @@ def _abandon(loaded: LoadedPlan, runs: Path, progress: Progress, why: str) -> No
     typer.echo(f"Abandoned: {place.record.run}. Its fleet is ended; nothing more is preserved.")
 
 
-def _show(place: Place, as_json: bool) -> None:
+def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> None:
     results = load_file(Results, place.folder / "results.json")
     resources = load_file(Resources, place.folder / "resources.json")
     page = place.folder / "report" / "index.html"
@@ -70,14 +70,11 @@ def _show(place: Place, as_json: bool) -> None:
             {"results": results.to_json(), "resources": resources.to_json(), "report": str(page)}
         )
     else:
-        show(final_table(results, resources, _short(page)))
+        show(final_table(results, resources, plan=loaded.plan, report=_short(page)))
 
 
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _still_runs(plan: Path, runs: Path) -> str:

@@ -1,0 +1,28 @@
+"""How an error is shown: one sentence, then the next command."""
+
+from __future__ import annotations
+
+import sys
+
+from harness.display.console import make_console, safe
+from harness.display.output import print_json
+from harness.errors import HarnessError
+
+
+def show_error(error: HarnessError, *, as_json: bool = False) -> None:
+    """Print it on standard error; with `as_json` one JSON object on standard output."""
+    if as_json:
+        print_json(
+            {
+                "error": error.kind,
+                "what": error.what,
+                "where": error.where,
+                "next": error.next_command,
+                "exit_code": error.exit_code,
+            }
+        )
+        return
+    console = make_console(sys.stderr)
+    console.print(safe(console, f"{error.kind}: {error.sentence()}"))
+    if error.next_command:
+        console.print(safe(console, f"next: {error.next_command}"))
