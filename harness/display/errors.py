@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from harness.display.console import make_console, safe
+from harness.display.console import make_console
 from harness.display.output import print_json
+from harness.display.sanitize import clean
 from harness.errors import HarnessError
 
 
@@ -23,6 +24,6 @@ def show_error(error: HarnessError, *, as_json: bool = False) -> None:
         )
         return
     console = make_console(sys.stderr)
-    console.print(safe(console, f"{error.kind}: {error.sentence()}"))
+    console.print(clean(f"{error.kind}: {error.sentence()}"))
     if error.next_command:
-        console.print(safe(console, f"next: {error.next_command}"))
+        console.print(clean(f"next: {error.next_command}"))

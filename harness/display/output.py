@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from typing import Any
 
@@ -17,5 +19,10 @@ def show(value: RenderableType) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one canonical JSON value and a newline."""
-    sys.stdout.write(contract.canonical(value).decode("utf-8") + "\n")
+    """Print one canonical JSON value and a newline, in ASCII whatever the encoding is."""
+    text = contract.canonical(value).decode("utf-8")
+    sys.stdout.write(re.sub(r"[^\x00-\x7e]", _escaped, text) + "\n")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]

@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from harness.display import words
-from harness.display.console import make_console, safe
-from harness.display.sanitize import fit
+from harness.display.console import make_console
+from harness.display.sanitize import clean, fit
 
 PLAIN_EVERY_S = 10.0
 """Plain output prints an item at most this often."""
@@ -155,7 +155,7 @@ class PlainProgress:
 
     def _print(self, text: str) -> None:
         indent = " " * (len(text) - len(text.lstrip()))
-        self._console.print(indent + safe(self._console, text).strip(), soft_wrap=True)
+        self._console.print(indent + clean(text).strip(), soft_wrap=True)
         self._console.file.flush()
 
 
@@ -216,7 +216,7 @@ class LiveProgress:
 
     def _say(self, text: str, style: str) -> None:
         indent = " " * (len(text) - len(text.lstrip()))
-        self._console.print(Text(indent + safe(self._console, text).strip(), style=style))
+        self._console.print(Text(indent + clean(text).strip(), style=style))
 
     def _refresh(self) -> None:
         if self._live is None:
@@ -245,7 +245,7 @@ class _Lines:
         """One unwrapped text a line."""
         for line in self._lines():
             indent = " " * (len(line) - len(line.lstrip()))
-            text = indent + safe(console, line).strip()
+            text = indent + clean(line).strip()
             yield Text(fit(text, options.max_width), no_wrap=True)
 
 

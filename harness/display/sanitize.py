@@ -32,18 +32,13 @@ UNSEEN = re.compile(
 """Controls, bidi controls, invisible and private characters, and lone surrogates; tab and newline
 are not among them."""
 
-_PLAIN = {
-    "\u2013": "-", "\u2014": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u00a0": " ",
-    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00b7": ".",
-}  # fmt: skip
-
 
 def name_of(character: str) -> str:
     """How a character that cannot be seen is written: U+202E."""
     return f"U+{ord(character):04X}"
 
 
-def clean(text: str, *, ascii_only: bool = False, lines: bool = False) -> str:
+def clean(text: str, *, lines: bool = False) -> str:
     """Text that is safe to print.
 
     Terminal sequences, control codes and bidi controls are removed; other characters that cannot
@@ -53,15 +48,7 @@ def clean(text: str, *, ascii_only: bool = False, lines: bool = False) -> str:
     text = _CONTROLS.sub("", text).replace("\t", " ")
     if not lines:
         text = text.replace("\n", " ")
-    text = UNSEEN.sub(lambda match: _escape(match[0]), text)
-    return to_ascii(text) if ascii_only else text
-
-
-def to_ascii(text: str) -> str:
-    """Common signs as their ASCII look-alikes, everything else escaped."""
-    for sign, plain in _PLAIN.items():
-        text = text.replace(sign, plain)
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+    return UNSEEN.sub(lambda match: _escape(match[0]), text)
 
 
 def fit(text: str, width: int) -> str:

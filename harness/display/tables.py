@@ -1,6 +1,6 @@
 """The final table in the terminal: results and cost as rich renderables, 80 columns wide.
 
-Pure functions. With `ascii_only` no character outside ASCII comes out, borders included.
+Pure functions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -29,7 +28,6 @@ def final_table(
     *,
     plan: Plan | None = None,
     report: Path | None = None,
-    ascii_only: bool = False,
 ) -> RenderableType:
     """Accuracy, decisions, times, bytes, cost and where the report is.
 
@@ -37,50 +35,52 @@ def final_table(
     is 'not run'.
     """
     parts: list[RenderableType] = [
-        Text(clean(f"{results.plan}  run {results.run}", ascii_only=ascii_only), style="bold"),
-        _accuracy(results, plan, ascii_only),
-        _decisions(results.decisions, plan, ascii_only),
-        _execution(results.arms, ascii_only),
+        Text(clean(f"{results.plan}  run {results.run}"), style="bold"),
+        Text(""),
+        _accuracy(results, plan),
+        Text(""),
+        _decisions(results.decisions, plan),
+        Text(""),
+        _execution(results.arms),
+        Text(""),
         _cost(resources),
     ]
     if results.not_run:
-        parts.append(Text(clean(f"not run: {', '.join(results.not_run)}", ascii_only=ascii_only)))
+        parts.append(Text(clean(f"not run: {', '.join(results.not_run)}")))
     if report is not None:
-        where = Text(clean(f"report: {report}", ascii_only=ascii_only), overflow="fold")
+        where = Text(clean(f"report: {report}"), overflow="fold")
         parts.append(where)
     return Group(*parts)
 
 
-def _table(title: str, columns: Sequence[str], ascii_only: bool, *, left: int = 1) -> Table:
+def _table(title: str, columns: Sequence[str]) -> Table:
     table = Table(
         title=title, title_justify="left", title_style="bold", padding=(0, 1, 0, 0), pad_edge=False,
-        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, show_edge=False,
+        box=box.SIMPLE_HEAD, show_edge=False,
     )  # fmt: skip
     for i, name in enumerate(columns):
         table.add_column(
-            clean(name, ascii_only=ascii_only),
-            justify="left" if i < left else "right",
+            clean(name),
+            justify="left" if i == 0 else "right",
             overflow="fold",
         )
     return table
 
 
-def _accuracy(results: Results, plan: Plan | None, ascii_only: bool) -> RenderableType:
+def _accuracy(results: Results, plan: Plan | None) -> RenderableType:
     if not results.models:
         return Text(f"accuracy: {words.NOT_RUN}")
     models = results.models
-    table = _table("Accuracy", ["cases", *(m.name for m in models)], ascii_only)
+    table = _table("Accuracy", ["cases", *(m.name for m in models)])
     table.add_row("all", *(_of(m.overall) for m in models))
     table.add_row("", *(_share(m.overall) for m in models))
     for family in _families(models, plan):
-        table.add_row(
-            clean(family, ascii_only=ascii_only), *(_of(m.families.get(family)) for m in models)
-        )
+        table.add_row(clean(family), *(_of(m.families.get(family)) for m in models))
     table.add_row("held-out wordings", *(_of(m.held_out) for m in models))
     for probe in dict.fromkeys(name for m in models for name in m.retention):
         losses = (m.retention.get(probe) for m in models)
         shown = (words.NOT_RUN if x is None else words.loss(x) for x in losses)
-        table.add_row(clean(f"{probe}, loss", ascii_only=ascii_only), *shown)
+        table.add_row(clean(f"{probe}, loss"), *shown)
     return table
 
 
@@ -100,16 +100,16 @@ def _share(tally: Tally) -> str:
     return words.percent(tally.correct / tally.cases) if tally.cases else words.NOT_RUN
 
 
-def _decisions(decisions: Sequence[Decided], plan: Plan | None, ascii_only: bool) -> RenderableType:
+def _decisions(decisions: Sequence[Decided], plan: Plan | None) -> RenderableType:
     if not decisions:
         return Text(f"decisions: {words.NOT_RUN}")
-    table = _table("Decisions", ["decision", "found", "margin", "result"], ascii_only)
+    table = _table("Decisions", ["decision", "found", "margin", "result"])
     for decided in decisions:
         result = Text(PASS if decided.passed else FAIL, style="green" if decided.passed else "red")
         if decided.exploratory:
             result = Text("met" if decided.passed else "not met").append("\nexploratory")
         table.add_row(
-            clean(decided.name, ascii_only=ascii_only),
+            clean(decided.name),
             _found(decided, plan),
             words.statistic_value(decided.statistic, decided.margin),
             result,
@@ -134,10 +134,10 @@ def _label(decided: Decided, plan: Plan | None) -> str:
     return "" if z is None else f", {words.one_sided(z)}"
 
 
-def _execution(arms: Sequence[ArmResult], ascii_only: bool) -> RenderableType:
+def _execution(arms: Sequence[ArmResult]) -> RenderableType:
     if not arms:
         return Text(f"training: {words.NOT_RUN}")
-    table = _table("Execution", ["measurement", *(a.name for a in arms)], ascii_only)
+    table = _table("Execution", ["measurement", *(a.name for a in arms)])
     for header, values in (
         ("active time", [_seconds(a.timers.active) for a in arms]),
         ("whole process", [_seconds(a.timers.process) for a in arms]),
@@ -163,4 +163,4 @@ def _cost(resources: Resources | None) -> RenderableType:
         words.money_up(resources.ceiling_usd),
     )
     line = f"cost: at most {bound} of the ceiling {ceiling} (a bound, not an invoice)"
-    return Padding(Text(line), (1, 0, 0, 0))
+    return Text(line)

@@ -93,6 +93,12 @@ def statistic_value(statistic: Statistic | str, value: float) -> str:
     return f"{value:.3g}"
 
 
+def utc(text: str) -> str:
+    """2026-11-29T20:15:01.123456Z to the second, with a space."""
+    day, at, time = text.partition("T")
+    return f"{day} {time.partition('.')[0].rstrip('Z')} UTC" if at else text
+
+
 def one_sided(z: float) -> str:
     """2.576 as '99.5 % one-sided'."""
     return coverage(z).label.partition(",")[0]

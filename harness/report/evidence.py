@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import ConfigDict
+
 from harness.closing import ClosingRecord
+from harness.measuring.measurements import Measurements
+from harness.measuring.rows import RetentionLine, ScoreLine
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
 from harness.receipts import RankReceipt, Receipt, StageName
-from harness.results import Results
+from harness.results import Results, Tally
 from harness.strict import Model
 
 AFTER_SEAL: tuple[StageName, ...] = ("seal", "preserve", "release", "terminate")
@@ -29,28 +33,23 @@ class Commit(Model):
     branch: str
 
 
-class ScoreRow(Model):
-    """A line of scores.jsonl: one scored answer of one model."""
+class DevelopedModel(Model):
+    """What is read of one model of a development run."""
 
-    id: str
-    role: str
-    family: str
-    wording: int
-    correct: bool
-    valid_json: bool
-    reason: str
-    """Why it is wrong; empty when it is right."""
-    text: str
-    """The answer decoded; bytes that are not UTF-8 stand as backslash escapes."""
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+    name: str
+    overall: Tally
 
 
-class RetentionRow(Model):
-    """A line of retention-PROBE.jsonl."""
+class DevelopmentRun(Model):
+    """A run of `harness develop` before anything was committed: an attempt in the record."""
 
-    id: str
-    loss: float
-    """Mean nats a target, unweighted."""
-    targets: int
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+    run: str
+    started_utc: str
+    models: tuple[DevelopedModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Case:
     """None when the evidence does not hold the operator's side of the inputs."""
     expected: str | None
     """The right answer as JSON text."""
-    answers: Mapping[str, ScoreRow]
+    answers: Mapping[str, ScoreLine]
     """By model; a model that did not answer is absent."""
 
 
@@ -89,12 +88,15 @@ class Evidence:
     receipts: Mapping[StageName, Receipt]
     """A stage that is absent did not run."""
     cases: tuple[Case, ...]
-    retention: Mapping[str, Mapping[str, tuple[RetentionRow, ...]]]
+    retention: Mapping[str, Mapping[str, tuple[RetentionLine, ...]]]
     """By model, then by probe set."""
     losses: Mapping[str, tuple[LossPoint, ...]]
     """By arm, from rank 0."""
     ranks: Mapping[str, tuple[RankReceipt, ...]]
     """The trainer's own receipts, by arm."""
+    measurements: Measurements | None
+    """Measured again from the files; None where training or evaluation did not run."""
+    development: tuple[DevelopmentRun, ...]
     environments: Mapping[str, Mapping[str, str]]
     """Installed distributions, by host."""
     limits: tuple[str, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.display import words
 from harness.report.drawing import DASHES, SERIES, Box, Drawing, Shape, Stroke, Words, svg
 from harness.report.evidence import Evidence, LossPoint
+from harness.report.running import arms_of
 from harness.report.recount import families, tally
 from harness.results import ArmResult, Tally
 from harness.statistics.normal import z_two_sided
@@ -26,7 +27,7 @@ def drawings(evidence: Evidence) -> dict[str, Drawing]:
     made = {
         "accuracy": accuracy(evidence),
         "losses": losses(evidence),
-        "time": time_by_arm(evidence.results.arms),
+        "time": time_by_arm(arms_of(evidence)),
     }
     return {name: drawing for name, drawing in made.items() if drawing is not None}
 

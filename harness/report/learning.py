@@ -172,11 +172,17 @@ def _retention(
 
 def _change(evidence: Evidence, probe: str, model: str) -> PairedDifference | None:
     """Paired change of every document's loss; None where the documents do not match."""
-    before = {row.id: row.loss for row in evidence.retention.get(REFERENCE, {}).get(probe, ())}
-    after = {row.id: row.loss for row in evidence.retention.get(model, {}).get(probe, ())}
+    before, after = (_losses(evidence, probe, name) for name in (REFERENCE, model))
     if len(before) < 2 or before.keys() != after.keys():
         return None
     return paired_loss([after[id_] for id_ in before], list(before.values()), z=Z95)
+
+
+def _losses(evidence: Evidence, probe: str, model: str) -> dict[str, float]:
+    """Loss by document; nothing where one was not finite."""
+    rows = evidence.retention.get(model, {}).get(probe, ())
+    found = {row.id: row.loss for row in rows if row.loss is not None}
+    return found if len(found) == len(rows) else {}
 
 
 def distance_table(evidence: Evidence) -> Table:

@@ -8,17 +8,27 @@ from typing import Any, TypeVar
 
 from harness.closing import ClosingRecord
 from harness.errors import BadInput
+from harness.measuring.measurements import Measurements, read_measurements
+from harness.measuring.rows import LossLine, RetentionLine, ScoreLine
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
-from harness.receipts import RECEIPTS, PushReceipt, RankReceipt, Receipt, StageName
+from harness.receipts import (
+    RECEIPTS,
+    EvaluateReceipt,
+    ProbeReceipt,
+    PushReceipt,
+    RankReceipt,
+    Receipt,
+    StageName,
+    TrainReceipt,
+)
 from harness.report.evidence import (
     Case,
     Commit,
     Evidence,
     LossPoint,
-    RetentionRow,
-    ScoreRow,
+    DevelopmentRun,
 )
 from harness.results import Results
 from harness.strict import Model, build, load
@@ -76,7 +86,7 @@ class _Reader:
 
 
 def load_evidence(folder: Path, closing: Path | None = None) -> Evidence:
-    """Read an unpacked archive (docs/contract.md and the layout below) and its closing record.
+    """Read an unpacked archive (harness/evidence_folder.py has the layout) and its closing record.
 
     plan.json, prepared.json and results.json must be there; any other file that is absent means
     that its stage did not run. Raises BadInput with file and JSON pointer or line.
@@ -94,12 +104,14 @@ def load_evidence(folder: Path, closing: Path | None = None) -> Evidence:
         prepared=prepared,
         results=results,
         closing=None if closing is None else _closing(closing),
-        commits=_commits(reader),
+        commits=_listed(reader, Commit, "commits.json"),
         receipts=receipts,
         cases=_cases(reader, models),
         retention={model: _retention(reader, model) for model in models},
         losses={arm: _losses(reader, arm) for arm in plan.arm_names},
         ranks={arm: _ranks(reader, arm) for arm in plan.arm_names},
+        measurements=_measurements(folder, plan, prepared, receipts),
+        development=_listed(reader, DevelopmentRun, "development.json"),
         environments=_environments(receipts),
         limits=_limits(plan, prepared, results, receipts),
         files=dict(sorted(reader.files.items())),
@@ -130,15 +142,27 @@ def _receipts(reader: _Reader) -> dict[StageName, Receipt]:
     return found
 
 
-def _commits(reader: _Reader) -> tuple[Commit, ...]:
-    data = reader.bytes("commits.json")
+def _listed(reader: _Reader, kind: type[M], name: str) -> tuple[M, ...]:
+    """A JSON file that holds a list; empty when it is absent."""
+    data = reader.bytes(name)
     if data is None:
         return ()
-    where = str(reader.folder / "commits.json")
+    where = str(reader.folder / name)
     value = _parsed(data, where)
     if not isinstance(value, list):
-        raise BadInput("is not a list of {what, commit, branch}", where=where)
-    return tuple(build(Commit, row, where=f"{where}#/{i}") for i, row in enumerate(value))
+        raise BadInput("is not a list", where=where)
+    return tuple(build(kind, row, where=f"{where}#/{i}") for i, row in enumerate(value))
+
+
+def _measurements(
+    folder: Path, plan: Plan, prepared: Prepared, receipts: dict[StageName, Receipt]
+) -> Measurements | None:
+    train, evaluate = receipts.get("train"), receipts.get("evaluate")
+    if not isinstance(train, TrainReceipt) or not isinstance(evaluate, EvaluateReceipt):
+        return None
+    probe = receipts.get("probe")
+    chosen = probe.microbatch if isinstance(probe, ProbeReceipt) else None
+    return read_measurements(folder, plan, train, evaluate, prepared, microbatches=chosen)
 
 
 def _cases(reader: _Reader, models: tuple[str, ...]) -> tuple[Case, ...]:
@@ -172,9 +196,9 @@ def _id_of(value: Any) -> str:
     return str(value["id"])
 
 
-def _scores(reader: _Reader, model: str) -> dict[str, ScoreRow]:
+def _scores(reader: _Reader, model: str) -> dict[str, ScoreLine]:
     name = f"models/{model}/scores.jsonl"
-    rows = ((row, name) for row in reader.rows(ScoreRow, name) if row.role == "test")
+    rows = ((row, name) for row in reader.rows(ScoreLine, name) if row.role == "test")
     return _by_id(rows, lambda row: row.id)
 
 
@@ -201,22 +225,17 @@ def _json_text(expected: Any) -> str | None:
     return contract.canonical(expected).decode()
 
 
-def _retention(reader: _Reader, model: str) -> dict[str, tuple[RetentionRow, ...]]:
+def _retention(reader: _Reader, model: str) -> dict[str, tuple[RetentionLine, ...]]:
     folder = f"models/{model}"
     return {
-        probe: reader.rows(RetentionRow, f"{folder}/retention-{probe}.jsonl")
+        probe: reader.rows(RetentionLine, f"{folder}/retention-{probe}.jsonl")
         for probe in reader.names(folder, "retention-", ".jsonl")
     }
 
 
 def _losses(reader: _Reader, arm: str) -> tuple[LossPoint, ...]:
-    points = []
-    for value, where in reader.values(f"arms/{arm}/losses-0.jsonl"):
-        try:
-            points.append(LossPoint(update=int(value["update"]), loss=float(value["loss"])))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise BadInput("has no number 'update' or 'loss'", where=where) from None
-    return tuple(points)
+    rows = reader.rows(LossLine, f"arms/{arm}/losses-0.jsonl")
+    return tuple(LossPoint(update=row.update, loss=row.loss) for row in rows)
 
 
 def _ranks(reader: _Reader, arm: str) -> tuple[RankReceipt, ...]:

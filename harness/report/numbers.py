@@ -45,6 +45,7 @@ def numbers(evidence: Evidence) -> Numbers:
         learning.distance_table(evidence),
         running.execution(evidence),
         running.attempts(evidence),
+        running.development(evidence),
         running.trials(evidence),
         running.serving(evidence),
         record.cost(evidence),

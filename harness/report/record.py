@@ -45,7 +45,9 @@ def cost(evidence: Evidence) -> Table:
         blank = cell("", source=CLOSING)
         amount_cell = cell(amount, words.money(amount), source=CLOSING)
         rows.append(row(header, (blank, blank, amount_cell, blank, blank)))
-    note = f"A bound, not an invoice. {found.note}".strip()
+    note = (
+        found.note if "not an invoice" in found.note else f"A bound, not an invoice. {found.note}"
+    )
     note += f" Fleet {found.fleet}, attempts: {found.attempts}, state: {found.state}."
     if len(found.studies) > 1:
         note += f" The fleet carried several runs: {', '.join(found.studies)}."
@@ -63,8 +65,10 @@ def hosts(evidence: Evidence) -> Table:
             host.host,
             (
                 cell(host.type, source=CLOSING),
-                cell(host.launched_utc, source=CLOSING),
-                cell(host.ended_utc or "not observed", source=CLOSING),
+                cell(host.launched_utc, words.utc(host.launched_utc), source=CLOSING),
+                cell("not observed", source=CLOSING)
+                if host.ended_utc is None
+                else cell(host.ended_utc, words.utc(host.ended_utc), source=CLOSING),
                 cell("not observed", source=CLOSING)
                 if host.seconds is None
                 else cell(host.seconds, words.seconds(host.seconds), source=CLOSING),

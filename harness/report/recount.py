@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.decide import decide
+from harness.measuring.rows import RetentionLine, ScoreLine
 from harness.plan.plan import REFERENCE
-from harness.report.evidence import Case, Evidence, ScoreRow
+from harness.receipts import TrainReceipt
+from harness.report.evidence import Case, Evidence
 from harness.results import Flips, ModelResult, Tally
 from harness.statistics.counts import PairedCounts, count_pairs
+from harness.strict import Model
 
 TOLERANCE = 1e-9
 """Relative difference up to which two figures count as the same."""
@@ -40,9 +44,9 @@ def recount(evidence: Evidence, model: str) -> Recount:
         held_out=tally((c for c in cases if c.wording in held_out), model),
         valid_json=tally(cases, model, lambda answer: answer.valid_json),
         retention={
-            probe: math.fsum(row.loss for row in rows) / len(rows)
+            probe: mean
             for probe, rows in evidence.retention.get(model, {}).items()
-            if rows
+            if (mean := mean_loss(rows)) is not None
         },
     )  # fmt: skip
 
@@ -50,13 +54,19 @@ def recount(evidence: Evidence, model: str) -> Recount:
 def tally(
     cases: Iterable[Case],
     model: str,
-    right: Callable[[ScoreRow], bool] = lambda answer: answer.correct,
+    right: Callable[[ScoreLine], bool] = lambda answer: answer.correct,
 ) -> Tally | None:
     """Right of all among the cases that the model answered; None when it answered none."""
     answers = [case.answers[model] for case in cases if model in case.answers]
     if not answers:
         return None
     return Tally(correct=sum(right(answer) for answer in answers), cases=len(answers))
+
+
+def mean_loss(rows: Sequence[RetentionLine]) -> float | None:
+    """Mean over documents; None where one was not finite or there is none."""
+    losses = [row.loss for row in rows if row.loss is not None]
+    return math.fsum(losses) / len(losses) if losses and len(losses) == len(rows) else None
 
 
 def families(evidence: Evidence) -> tuple[str, ...]:
@@ -137,14 +147,15 @@ def _all(evidence: Evidence) -> Iterator[str]:
                     f"{len(ours)} from the answers, {len(theirs)} in results.json"
                     + (" (other cases)" if len(ours) == len(theirs) else "")
                 )
-    yield from _arms(evidence)
+    yield from _measured(evidence)
+    yield from _ranks(evidence)
 
 
 def _model(result: ModelResult, ours: Recount, cases: int) -> Iterator[str]:
     claims: list[tuple[str, Tally | float | None, Tally | float | None]] = [
         ("correct answers", ours.overall, result.overall),
         ("valid JSON", ours.valid_json, result.valid_json),
-        ("held-out wordings", ours.held_out, result.held_out if result.held_out.cases else None),
+        ("held-out wordings", ours.held_out, result.held_out),
     ]
     for what, mine, theirs in (
         ("family", ours.families, result.families),
@@ -163,28 +174,48 @@ def _model(result: ModelResult, ours: Recount, cases: int) -> Iterator[str]:
         yield f"{result.name} answered {ours.overall.cases} of {cases} test cases"
 
 
-def _arms(evidence: Evidence) -> Iterator[str]:
-    for arm in evidence.results.arms:
-        points = evidence.losses.get(arm.name, ())
-        claims: list[tuple[str, float, float]] = []
-        if points:
-            claims.append(("first loss", points[0].loss, arm.first_loss))
-            claims.append(("final loss", points[-1].loss, arm.final_loss))
-        ranks = evidence.ranks.get(arm.name, ())
-        if ranks:
-            peak = max(rank.peak_memory_bytes for rank in ranks)
-            allocated = math.fsum(rank.timers.allocated for rank in ranks)
-            claims.append(("peak memory", peak, arm.peak_memory_bytes))
-            claims.append(("allocated seconds", allocated, arm.allocated_seconds))
-        for name, found, claimed in claims:
-            if not _same(found, claimed):
-                yield f"{arm.name}, {name}: {found} from the evidence, {claimed} in results.json"
+def _measured(evidence: Evidence) -> Iterator[str]:
+    """Arms and decisions computed again, field by field."""
+    if evidence.measurements is None:
+        return
+    arms = {arm.name: arm for arm in evidence.results.arms}
+    for name, arm in evidence.measurements.arms.items():
+        yield from _fields(f"arm {name}", arm, arms.get(name))
+    decided = {one.name: one for one in evidence.results.decisions}
+    for one in decide(evidence.plan, evidence.measurements):
+        yield from _fields(f"decision {one.name}", one, decided.get(one.name))
 
 
-def _same(ours: Tally | float | None, theirs: Tally | float | None) -> bool:
+def _fields(what: str, ours: Model, theirs: Model | None) -> Iterator[str]:
+    if theirs is None:
+        yield f"{what} is in the evidence and not in results.json"
+        return
+    for name in type(ours).model_fields:
+        found, claimed = getattr(ours, name), getattr(theirs, name)
+        if isinstance(found, Model) and isinstance(claimed, Model):
+            yield from _fields(f"{what}, {name}", found, claimed)
+        elif not _same(found, claimed):
+            yield f"{what}, {name}: {found} from the evidence, {claimed} in results.json"
+
+
+def _ranks(evidence: Evidence) -> Iterator[str]:
+    """The trainer's own receipts against those that the train receipt holds."""
+    train = evidence.receipt(TrainReceipt)
+    for record in train.arms if train is not None else ():
+        ranks = evidence.ranks.get(record.arm, ())
+        if ranks and ranks != record.ranks:
+            yield f"arm {record.arm}: its receipt-R.json files differ from receipt train"
+
+
+def _same(ours: object, theirs: object) -> bool:
     if isinstance(ours, float | int) and isinstance(theirs, float | int):
         return math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return ours == theirs
+    return _nothing(ours) == _nothing(theirs)
+
+
+def _nothing(value: object) -> object:
+    """A tally of no cases is no tally."""
+    return None if isinstance(value, Tally) and value.cases == 0 else value
 
 
 def _shown(value: Tally | float | None) -> str:

@@ -22,9 +22,16 @@ _TIMERS: tuple[tuple[str, str, Callable[[Timers], float | None]], ...] = (
 )  # fmt: skip
 
 
+def arms_of(evidence: Evidence) -> tuple[ArmResult, ...]:
+    """Arms as measured again; as results.json has them where that cannot be done."""
+    if evidence.measurements is None:
+        return evidence.results.arms
+    return tuple(evidence.measurements.arms.values())
+
+
 def execution(evidence: Evidence) -> Table:
     """What every arm did and took."""
-    arms = {arm.name: arm for arm in evidence.results.arms}
+    arms = {arm.name: arm for arm in arms_of(evidence)}
     names = evidence.plan.arm_names
     columns = ("measurement", *names)
     if not arms:
@@ -104,6 +111,22 @@ def attempts(evidence: Evidence) -> Table:
         for attempt in record.attempts
     )
     return Table("attempts", "Attempts", columns, rows, words=frozenset({"outcome", "why"}))
+
+
+def development(evidence: Evidence) -> Table:
+    """Runs of `harness develop`, which score development cases before anything is committed."""
+    columns = ("run", "started", "development cases, correct")
+    if not evidence.development:
+        return absent("development", "Development runs", "none is in the record", columns)
+    source = "development.json"
+    rows = []
+    for run in evidence.development:
+        counts = (f"{m.name} {m.overall.correct} / {m.overall.cases}" for m in run.models)
+        started = cell(run.started_utc, words.utc(run.started_utc), source=source)
+        rows.append(row(run.run, (started, cell(", ".join(counts), source=source))))
+    return Table("development", "Development runs", columns, tuple(rows),
+        note="Each is an attempt in the record. Test and retention cases are not scored in them.",
+        words=frozenset(columns))  # fmt: skip
 
 
 def trials(evidence: Evidence) -> Table:

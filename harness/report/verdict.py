@@ -36,7 +36,7 @@ def _listed(names: list[str]) -> str:
 def decisions(evidence: Evidence) -> Table:
     """Every declared decision beside what was found."""
     decided = {d.name: d for d in evidence.results.decisions}
-    columns = ("decision", "statistic", "value", "decided by", "margin", "result")
+    columns = ("decision", "result", "value", "decided by", "margin", "statistic")
     rows = tuple(_decision(d, decided.get(d.name)) for d in evidence.plan.decisions)
     if not rows:
         return absent("decisions", "Decisions", "the plan declares none", columns)
@@ -58,11 +58,11 @@ def _decision(declared: Decision, found: Decided | None) -> Row:
     value = found.value if found else None
     bound = found.bound_value if found else None
     cells = (
-        cell(kind, f"{kind}{timer}{probes}{against}", source="plan.json"),
+        _outcome(declared, found, source),
         cell(value, _number(kind, value), source=source),
         _bound(declared, bound, value, source),
         cell(declared.margin, words.statistic_value(kind, declared.margin), source="plan.json"),
-        _outcome(declared, found, source),
+        cell(kind, f"{kind}{timer}{probes}{against}", source="plan.json"),
     )
     detail = f" {found.detail}" if found and found.detail else ""
     return row(declared.name, cells, note=f"{declared.claim}{detail}", source=source)

@@ -6,24 +6,31 @@ Run as a program it writes the folder, its closing record and the report made fr
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.strict import Model
 from receipt_values import (
     ARMS,
     FINAL_LOSS,
     MODELS,
     RUN,
     UPDATES,
+    decide_receipt,
     digest,
     rank_receipt,
     receipts,
-    results,
 )
+
+from harness.decide import decide
+from harness.measuring.measurements import read_measurements
+from harness.measuring.results import results
+from harness.plan import load_plan
+from harness.prepared import Prepared
+from harness.receipts import EvaluateReceipt, Receipt, StageName, TrainReceipt
+from harness.results import Predicted, Results
+from harness.strict import Model, load_file
 from trainer import contract
 
 HOSTILE = (
@@ -62,10 +69,16 @@ def write_evidence(folder: Path, *, closing: bool = True, cases: int = 24) -> Pa
         for rank in range(workers):
             _lines(folder / f"arms/{arm}/losses-{rank}.jsonl", _losses(arm))
             _json(folder / f"arms/{arm}/receipt-{rank}.json", rank_receipt(arm, rank))
-    found = results(plan_hash, scores, {m: _mean(m) for m in MODELS})
+    made = {receipt.stage: receipt for receipt in receipts(plan_hash)}
+    found = _results(folder, made)
     _json(folder / "results.json", found)
-    for receipt in receipts(plan_hash, found):
-        _json(folder / f"receipts/{receipt.stage}.json", receipt)
+    made["decide"] = decide_receipt(plan_hash, found)
+    for stage, receipt in made.items():
+        _json(folder / f"receipts/{stage}.json", receipt)
+    contract.write_json(folder / "development.json", [
+        {"run": "develop-1", "plan": "two-workers", "started_utc": "2026-11-28T10:00:00.000000Z",
+         "models": [{"name": "single", "overall": {"correct": 5, "cases": 8}, "seconds": 4.0}]},
+    ])  # fmt: skip
     contract.write_json(folder / "commits.json", [
         {"what": "plan and prepared inputs", "commit": "ab" * 20, "branch": f"harness/{RUN}"},
         {"what": "selection", "commit": "cd" * 20, "branch": f"harness/{RUN}"},
@@ -234,8 +247,24 @@ def _retention(model: str) -> list[dict[str, Any]]:
     ]
 
 
-def _mean(model: str) -> float:
-    return math.fsum(row["loss"] for row in _retention(model)) / RETENTION
+def _results(folder: Path, made: Mapping[StageName, Receipt]) -> Results:
+    """results.json as decide would write it."""
+    plan = load_plan(folder / "plan.json").plan
+    prepared = load_file(Prepared, folder / "prepared.json")
+    train, evaluate = made["train"], made["evaluate"]
+    assert isinstance(train, TrainReceipt)
+    assert isinstance(evaluate, EvaluateReceipt)
+    measured = read_measurements(folder, plan, train, evaluate, prepared)
+    return results(
+        plan=plan, prepared=prepared, run=RUN, measurements=measured,
+        decisions=decide(plan, measured), stages={s: r.seconds for s, r in made.items()},
+        predicted=(
+            Predicted(what="train single", source="probe trials", predicted_s=40.0, observed_s=31.5),
+            Predicted(what="train pair", source="no trial", observed_s=24.25),
+        ),
+        inputs={"train": digest("receipt train")}, not_run=("serve",),
+        limits=("Both workers share one computer, so speed says nothing about networks.",),
+    )  # fmt: skip
 
 
 def _losses(arm: str) -> list[dict[str, Any]]:
