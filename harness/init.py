@@ -15,12 +15,13 @@ from harness.plan.pretty import pretty
 from harness.strict import load_file
 from trainer import contract
 
-SHIPPED = Path(__file__).parent.parent / "plans"
-"""The plans that come with Harness."""
+_PLACES = (Path(__file__).parent.parent / "plans", Path(__file__).parent / "shipped_plans")
+SHIPPED = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
+"""The plans that come with Harness: those of a checkout, else the copy inside the package."""
 README = """# {name}
 
 A study made from the plan `{base}`. Edit `plan.json`: the question, the arms, what is decided,
-what it may cost. `docs/schemas/plan.json` describes its fields. From the folder that holds `plans/`:
+what it may cost. `docs/schemas/plan.json` describes its fields. Then, where `plans/` is:
 
 ```
 harness check plans/{name}/plan.json     # what is wrong, what it can cost, how long it takes
@@ -28,7 +29,7 @@ harness prepare plans/{name}/plan.json   # fixes the inputs and writes prepared.
 harness run plans/{name}/plan.json{local}
 ```
 
-The commit that holds prepared.json freezes the plan: a change after it is a new plan with a new name.
+The commit that holds prepared.json freezes the plan: a change after it is a new plan.
 """
 
 

@@ -1,4 +1,4 @@
-"""Dated price files. A price that is not in one, or not verified, is unknown: refused, not guessed."""
+"""Dated price files. A price that is in none, or not verified, is unknown: refused, not guessed."""
 
 from __future__ import annotations
 

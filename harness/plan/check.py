@@ -1,4 +1,4 @@
-"""`harness check`: what a plan declares, what is wrong with it, what it can cost, how long it takes.
+"""`harness check`: what a plan declares, what is wrong with it, its worst cost and its times.
 
 Pure: it reads nothing but its arguments and prints nothing.
 """
@@ -74,7 +74,7 @@ def check_plan(
         *pin_findings(plan),
         *study_findings(plan),
         *decision_findings(plan),
-        *host_findings(plan),
+        *host_findings(plan, kind),
         *time_findings(plan, times),
         *refused,
     ]

@@ -93,8 +93,8 @@ def _recipe(plan: Plan) -> str:
     return (
         f"{recipe.updates} updates of {recipe.global_batch} documents ({passes:g} passes), "
         f"{recipe.optimizer.kind} at {recipe.optimizer.lr:g}, {recipe.schedule.kind} after "
-        f"{recipe.schedule.warmup_updates} warm-up updates, context {recipe.context_tokens} tokens, "
-        f"{recipe.autocast or 'FP32'} passes"
+        f"{recipe.schedule.warmup_updates} warm-up updates, context {recipe.context_tokens} "
+        f"tokens, {recipe.autocast or 'FP32'} passes"
     )
 
 

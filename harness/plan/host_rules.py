@@ -21,10 +21,12 @@ MBPS_AN_IOPS = 0.25
 """gp3's limits (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html)."""
 
 
-def host_findings(plan: Plan) -> Iterator[Finding]:
-    """All rules of this file."""
+def host_findings(plan: Plan, fleet_kind: str) -> Iterator[Finding]:
+    """All rules of this file, for one kind of fleet ('local', 'hosts-file' or 'stack')."""
     if plan.hosts.local is None and plan.hosts.aws is None:
         yield error("/hosts", "no hosts are declared, so nothing can run")
+    elif fleet_kind == "local" and plan.hosts.local is None:
+        yield error("/hosts/local", "the plan declares no workers on this computer")
     if plan.hosts.aws is not None:
         yield from _aws(plan.hosts.aws)
         yield from _volume(plan, plan.hosts.aws)

@@ -55,7 +55,7 @@ def test_an_unverified_price_counts_as_unknown() -> None:
 
 
 def test_an_unknown_price_is_refused_by_name() -> None:
-    with pytest.raises(Refused, match="'ec2/p6.48xlarge' is unknown") as caught:
+    with pytest.raises(Refused, match=r"'ec2/p6\.48xlarge' is unknown") as caught:
         load_prices("us-east-1").price("ec2/p6.48xlarge")
     assert caught.value.exit_code == 3
 
