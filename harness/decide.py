@@ -28,9 +28,7 @@ RULES: Mapping[str, Callable[[Found, float], bool]] = {
 
 def decide(plan: Plan, measurements: Measurements) -> tuple[Decided, ...]:
     """Every declared decision in the plan's order, exploratory ones too. Never raises on data."""
-    return tuple(
-        _decide(Question(plan, decision, measurements)) for decision in plan.decisions
-    )
+    return tuple(_decide(Question(plan, decision, measurements)) for decision in plan.decisions)
 
 
 def _decide(question: Question) -> Decided:

@@ -73,8 +73,10 @@ def _in_scope(question: Question, rows: tuple[CaseRow, ...]) -> Iterator[CaseRow
         if scope is not None and scope.families is not None and row.family not in scope.families:
             continue
         trained = row.wording in tasks.train_wordings
-        if scope is not None and scope.wordings is not None and trained != (
-            scope.wordings == "trained"
+        if (
+            scope is not None
+            and scope.wordings is not None
+            and trained != (scope.wordings == "trained")
         ):
             continue
         yield row

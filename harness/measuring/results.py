@@ -52,8 +52,7 @@ def results(
 
 
 def _model(plan: Plan, model: ModelMeasured) -> ModelResult:
-    cases = model.cases
-    families = [family for family in plan.data.tasks.families]
+    cases, families = model.cases, plan.data.tasks.families
     wordings = sorted({*plan.data.tasks.test_wordings, *(row.wording for row in cases)})
     held_out = plan.data.tasks.held_out
     return ModelResult(
@@ -101,9 +100,7 @@ def _whole(measurements: Measurements, name: str) -> bool:
 def _flips(measurements: Measurements, pair: tuple[str, str]) -> Flips:
     candidate, reference = (measurements.models[name] for name in pair)
     found = compare(candidate.cases, reference.cases)
-    return Flips(
-        candidate=pair[0], reference=pair[1], gained=found.gained, lost=found.lost
-    )
+    return Flips(candidate=pair[0], reference=pair[1], gained=found.gained, lost=found.lost)
 
 
 def _lacking(plan: Plan, measurements: Measurements) -> Iterator[str]:

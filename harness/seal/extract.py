@@ -25,7 +25,7 @@ from harness.seal.envelope import Reader
 from harness.seal.header import BLOCK, END, Parsed, header, padding, parse, pax_name, pax_size
 from harness.seal.index import INDEX, Index, Member, read_index
 from harness.seal.limits import CAPS, Caps
-from harness.seal.names import check_name
+from harness.seal.names import check_name, path_of
 from harness.strict import shown
 
 
@@ -136,8 +136,8 @@ def _check_end(reader: Reader) -> None:
 
 def _write(fresh: Path, name: str, pieces: Iterable[bytes], *, executable: bool) -> None:
     """Write a new file below `fresh`, where there are no links because none were ever made."""
-    path = os.path.join(os.fsencode(fresh), name.encode("utf-8"))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    path = path_of(fresh, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "wb") as handle:
         for piece in pieces:

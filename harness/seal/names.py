@@ -91,9 +91,8 @@ class File:
     """A regular file below a folder."""
 
     name: str
-    """Relative, '/' between parts."""
-    path: bytes
-    """As the operating system spells it, whatever the locale."""
+    """Relative, '/' between parts; its bytes on disk are this in UTF-8, whatever the locale."""
+    path: Path
     bytes: int
     executable: bool
     """By its owner."""
@@ -105,37 +104,42 @@ def files_below(folder: Path) -> list[File]:
     Raises BadInput for a link, a device, a pipe, a socket, a name that `check_name` refuses, or
     two names that collide.
     """
-    root = os.fsencode(folder)
-    if os.path.islink(root) or not os.path.isdir(root):
+    if folder.is_symlink() or not folder.is_dir():
         raise BadInput("is not a folder", where=str(folder))
-    found = sorted(_walk(root, b""), key=lambda file: sort_key(file.name))
+    found = sorted(_walk(folder, ""), key=lambda file: sort_key(file.name))
     names = Names()
     for file in found:
         names.add(file.name)
     return found
 
 
-def _walk(root: bytes, below: bytes) -> Iterator[File]:
-    folder = os.path.join(root, below) if below else root
+def path_of(folder: Path, name: str) -> Path:
+    """Where a member stands below a folder, in any locale."""
+    return folder / os.fsdecode(name.encode("utf-8"))
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[File]:
     try:
         entries = [(entry, entry.stat(follow_symlinks=False)) for entry in os.scandir(folder)]
     except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", where=os.fsdecode(folder)) from None
+        raise BadInput(f"cannot be read ({error.strerror})", where=str(folder)) from None
     for entry, status in entries:
-        relative = os.path.join(below, entry.name) if below else entry.name
-        name = _decode(relative)
+        name = prefix + _decode(entry.name)
         if stat.S_ISDIR(status.st_mode):
             check_name(name)
-            yield from _walk(root, relative)
+            yield from _walk(folder / entry.name, f"{name}/")
         elif stat.S_ISREG(status.st_mode):
-            yield File(name, entry.path, status.st_size, bool(status.st_mode & stat.S_IXUSR))
+            executable = bool(status.st_mode & stat.S_IXUSR)
+            yield File(name, folder / entry.name, status.st_size, executable)
         else:
             kind = "a link" if stat.S_ISLNK(status.st_mode) else "not a plain file"
             raise BadInput(f"{shown(name)} is {kind}; an archive holds plain files only")
 
 
-def _decode(name: bytes) -> str:
+def _decode(name: str) -> str:
+    """A name as the operating system gave it, read as UTF-8 in any locale."""
+    raw = os.fsencode(name)
     try:
-        return name.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadInput(f"the file name {shown(name.decode('latin-1'))} is not UTF-8") from None
+        raise BadInput(f"the file name {shown(raw.decode('latin-1'))} is not UTF-8") from None

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded_studies import arm, batched_arms, model, pair_of_models, plan_of, rows
 
 from harness.decide import RULES, STATISTICS, decide
 from harness.measuring import Measurements
 from harness.measuring.question import Found
 from harness.plan.decisions import Decision
 from harness.receipts import Decided
+from tests.unit.decide.recorded_studies import (
+    arm,
+    batched_arms,
+    model,
+    pair_of_models,
+    plan_of,
+    rows,
+)
 
 PAIR = {"candidate": "pair", "reference": "single"}
 DIFFERENCE = {"statistic": "accuracy-difference", "bound": "lower", "margin": -0.03, "z": 2.576}
@@ -48,7 +55,7 @@ class TestRecordedStudies:
         assert found.value == pytest.approx(0.003816, abs=5e-7)
         assert found.passed and "0.007632 two-sided" in found.detail
         swapped = decided(
-            counts, **{"candidate": "single", "reference": "pair"},
+            counts, candidate="single", reference="pair",
             statistic="mcnemar", bound="at-most", margin=0.01,
         )  # fmt: skip
         assert not swapped.passed
@@ -81,7 +88,7 @@ class TestRecordedStudies:
 
 
 class TestRetention:
-    QUESTION = {
+    QUESTION: ClassVar[dict[str, Any]] = {
         "statistic": "retention-difference", "bound": "upper", "margin": 0.02, "z": 2.576,
         "probes": "public",
     }  # fmt: skip
