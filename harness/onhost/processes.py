@@ -64,14 +64,14 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def command_of(pid: int) -> str:
-    """A process's command line, shortened, as printable text."""
+def command_of(pid: int, *, limit: int = 120) -> str:
+    """A process's command line as printable text of at most `limit` characters."""
     try:
         data = (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return "?"
     text = data.replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    return "".join(c if c.isprintable() else "?" for c in text)[:120] or "?"
+    return "".join(c if c.isprintable() else "?" for c in text)[:limit] or "?"
 
 
 def become_subreaper() -> None:

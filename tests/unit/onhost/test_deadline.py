@@ -44,7 +44,9 @@ def test_armed_from_four_processes_at_once_there_is_one_watchdog(
     at = kit.soon(60)
     arming = [kit.spawn("deadline", "arm", fleet, "--at", at) for _ in range(4)]
     assert [one.wait() for one in arming] == [0] * 4
-    named = [p for p in processes.everything() if str(fleet) in processes.command_of(p.pid)]
+    named = [
+        p for p in processes.everything() if str(fleet) in processes.command_of(p.pid, limit=999)
+    ]
     wait_until(lambda: sum(processes.lives(p.pid, p.start) for p in named) == 1)
 
 

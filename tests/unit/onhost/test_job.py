@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -76,6 +77,24 @@ def test_started_from_eight_processes_at_once_it_runs_once(kit: Any) -> None:
     assert [starter.wait() for starter in starters] == [0] * 8
     kit.wait(folder)
     kit.start(folder)
+    assert kit.lines("runs") == ["ran"]
+
+
+def test_a_supervisor_of_a_job_that_ended_runs_nothing(kit: Any) -> None:
+    folder = kit.job("sh", "-c", APPEND)
+    kit.start(folder)
+    kit.wait(folder)
+    assert kit.helper("job", "run", folder).returncode == 0
+    assert kit.lines("runs") == ["ran"]
+
+
+def test_one_who_asks_whether_the_lock_is_held_does_not_prevent_the_start(kit: Any) -> None:
+    folder = kit.job("sh", "-c", APPEND)
+    with open(folder / "lock", "w") as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+        supervisor = kit.spawn("job", "run", folder)
+        time.sleep(0.5)
+    assert supervisor.wait() == 0
     assert kit.lines("runs") == ["ran"]
 
 
