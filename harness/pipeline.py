@@ -80,6 +80,7 @@ def advance(study: Study, stages: tuple[Stage, ...] = STAGES) -> Receipts:
         receipt = recorded(study, stage.name, inputs)
         if receipt is None:
             receipt = _run(study, stage, done, inputs)
+        _write_out(study, receipt)
         done = Receipts({**done.by_stage, stage.name: receipt})
     return done
 
@@ -108,13 +109,17 @@ def _run(study: Study, stage: Stage, done: Receipts, inputs: dict[str, str]) -> 
     study.progress.stage(stage.name)
     stamp = Stamp(study, stage.name, study.clock.utc(), study.clock.monotonic(), inputs)
     receipt = stage.run(study, done, stamp)
-    value = receipt.to_json()
-    study.journal.append("receipt", stage.name, value)
-    folder = study.folder / "receipts"
-    folder.mkdir(exist_ok=True)
-    contract.write_json(folder / f"{stage.name}.json", value)
+    study.journal.append("receipt", stage.name, receipt.to_json())
     study.progress.done(stage.name, receipt.seconds)
     return receipt
+
+
+def _write_out(study: Study, receipt: r.Receipt) -> None:
+    """receipts/STAGE.json; the journal is the truth and the file is made again from it."""
+    path = study.folder / "receipts" / f"{receipt.stage}.json"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        contract.write_json(path, receipt.to_json())
 
 
 def abandon(study: Study) -> Receipts:
@@ -132,5 +137,6 @@ def abandon(study: Study) -> Receipts:
         )
         if needed and stage.name not in done.by_stage:
             receipt = _run(study, stage, done, _inputs(study, stage, done))
+            _write_out(study, receipt)
             done = Receipts({**done.by_stage, stage.name: receipt})
     return done

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -76,15 +76,3 @@ def finish(
 def clock() -> Clock:
     """The real clock."""
     return Clock()
-
-
-def main() -> NoReturn:
-    """The console script."""
-    from harness.cli import check, develop, init, prepare, run, status, verify  # noqa: F401
-
-    app()
-    sys.exit(0)
-
-
-if __name__ == "__main__":
-    main()

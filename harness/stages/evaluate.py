@@ -42,8 +42,10 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
     """
     selection = require_selection(study, done)
     named = {REFERENCE: selection.reference, **selection.candidates}
-    models = tuple(score_model(study, done, name, each, "test") for name, each in named.items())
-    arms = list(selection.candidates)
+    arms = study.plan.arm_names
+    models = tuple(
+        score_model(study, done, name, named[name], "test") for name in (REFERENCE, *arms)
+    )
     pairs = [(arms[0], other) for other in arms[1:]]
     distances = tuple(
         _compare(study, done, candidate, reference) for reference, candidate in pairs

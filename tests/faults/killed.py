@@ -1,0 +1,72 @@
+"""Runs `harness run` in this process and really kills it (SIGKILL) at chosen journal entries.
+
+    killed.py MODE MEMORY PLAN RUNS
+
+MODE says where: `intent` (the intent is on disk), `effect` (the effect is done, its outcome is
+not), `torn` (half of the outcome's or receipt's line is on disk). Every key is killed once; MEMORY
+is a file that remembers which, so that calling this again and again walks through the whole study.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.cli import main as cli
+from harness.journal import Entry, Journal
+
+MODE, MEMORY = sys.argv[1], Path(sys.argv[2])
+
+
+def once(key: str) -> bool:
+    """Whether this key has not been killed yet; remembers it on disk."""
+    seen = set(MEMORY.read_text().split("\n")) if MEMORY.exists() else set()
+    if key in seen:
+        return False
+    with MEMORY.open("a") as handle:
+        handle.write(key + "\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    return True
+
+
+def die() -> None:
+    """SIGKILL: nothing of this process runs after it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+append, effect, write = Journal.append, Journal.effect, Journal.write
+
+
+def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
+    if MODE == "torn" and kind in ("outcome", "receipt") and once(f"{kind} {key}"):
+        Journal.write = write_half  # type: ignore[method-assign]
+    entry = append(self, kind, key, data)
+    if MODE == "intent" and kind in ("intent", "receipt") and once(f"{kind} {key}"):
+        die()
+    return entry
+
+
+def write_half(self: Journal, line: bytes) -> None:
+    write(self, line[: len(line) // 2])
+    die()
+
+
+def effect_killed(self: Journal, key: str, outcome: Any, *, act: Callable[[], Any], **more: Any) -> Any:
+    def act_then_die() -> Any:
+        result = act()
+        if MODE == "effect" and once(f"effect {key}"):
+            die()
+        return result
+
+    return effect(self, key, outcome, act=act_then_die, **more)
+
+
+Journal.append = append_killed  # type: ignore[method-assign]
+Journal.effect = effect_killed  # type: ignore[method-assign,assignment]
+sys.argv = ["harness", "run", sys.argv[3], "--local", "--runs", sys.argv[4]]
+cli.main()
