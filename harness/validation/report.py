@@ -58,15 +58,17 @@ class Findings:
         return fine
 
     def lines(self, path: Path, *fields: str) -> list[dict[str, Any]]:
-        """The rows of a file that have these fields. A file that cannot be read, or a row without
-        them, is a disagreement."""
+        """The rows of a file that have these fields, an id being text. An empty or unreadable
+        file, or a row without the fields, is a disagreement."""
         try:
             rows = read_lines(path)
             fault = ""
         except (OSError, ContractError) as error:
             rows, fault = [], f"{path.name} cannot be read: {error}"
         self.expect("readable files", not fault, fault)
+        self.expect("files with rows", bool(rows) or bool(fault), f"{path.name} is empty")
         whole = [row for row in rows if isinstance(row, dict) and row.keys() >= {*fields}]
+        whole = [row for row in whole if "id" not in fields or isinstance(row["id"], str)]
         odd = len(rows) - len(whole)
         self.expect("fields of rows", not odd, f"{path.name} has {odd} rows without {fields}")
         return whole

@@ -32,6 +32,11 @@ def check_scores(
     given = findings.lines(answers, "id", "tokens", "stopped")
     recorded = [row for row in findings.lines(scores, "id", "role") if row.get("role") == role]
     order = [known["id"] for known in expected]
+    findings.expect(
+        "cases that are scored",
+        len(order) == getattr(plan.data.roles, role),
+        f"{model}: {len(order)} answers are expected for {role}, the plan has another number",
+    )
     for name, rows in (("answers", given), ("scores", recorded)):
         findings.expect(
             "case alignment of answers and scores",
