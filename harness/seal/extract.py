@@ -36,6 +36,7 @@ def extract(
 
     `folder` appears whole or not at all. Raises BadInput naming the archive and the first fault.
     """
+    folder = folder.absolute()
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise BadInput("is not an empty folder", where=str(folder))
     try:

@@ -82,8 +82,10 @@ def scan(folder: Path, known: Mapping[str, bytes]) -> tuple[Finding, ...]:
     searches, overlap = _searches(known)
     found: set[Finding] = set()
     for file in files_below(folder):
-        found.update(_in_name(file, searches))
-        found.update(_in_file(file, searches, overlap))
+        hits = list(_in_name(file.name.encode("utf-8"), searches))
+        member = _without(file.name, min(hits)[0]) if hits else file.name
+        found.update(Finding(member, offset, detector) for offset, detector in hits)
+        found.update(_in_file(file, member, searches, overlap))
     return tuple(sorted(found))
 
 
@@ -118,27 +120,28 @@ def _needle(needle: bytes) -> Search:
     return search
 
 
-def _in_name(file: File, searches: Mapping[str, list[Search]]) -> Iterator[Finding]:
-    name = file.name.encode("utf-8")
+def _in_name(name: bytes, searches: Mapping[str, list[Search]]) -> Iterator[tuple[int, str]]:
     for detector, several in searches.items():
         for search in several:
             hit = search(name, 0)
             if hit is not None:
-                yield Finding(_without(name[: hit[0]]), hit[0], detector)
+                yield hit[0], detector
 
 
-def _without(before: bytes) -> str:
-    """The folders of a path before a hit: nothing of the value is shown."""
-    folder, slash, _ = before.decode("utf-8", "ignore").rpartition("/")
+def _without(name: str, offset: int) -> str:
+    """The folders of a path before a hit in it: nothing of the value is shown."""
+    folder, slash, _ = name.encode("utf-8")[:offset].decode("utf-8", "ignore").rpartition("/")
     return f"{folder}{slash}(a file name)"
 
 
-def _in_file(file: File, searches: Mapping[str, list[Search]], overlap: int) -> Iterator[Finding]:
+def _in_file(
+    file: File, member: str, searches: Mapping[str, list[Search]], overlap: int
+) -> Iterator[Finding]:
     try:
         with open(file.path, "rb") as handle:
-            yield from _in_stream(handle, file.name, searches, overlap)
+            yield from _in_stream(handle, member, searches, overlap)
     except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", where=file.name) from None
+        raise BadInput(f"cannot be read ({error.strerror})", where=member) from None
 
 
 def _in_stream(

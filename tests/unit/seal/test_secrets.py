@@ -65,9 +65,10 @@ class TestKnownValues:
         assert b"p@ss" not in repr(finding).encode()
 
     def test_a_name_that_holds_the_value_is_not_repeated(self, tmp_path: Path) -> None:
-        folder = write_folder(tmp_path / "in", {"logs/of-secret-token/x": b""})
-        (finding,) = scan(folder, {"token": b"secret-token"})
-        assert finding == Finding("logs/(a file name)", 8, "known value token (raw)")
+        folder = write_folder(tmp_path / "in", {"logs/of-secret-token/x": b" secret-token"})
+        member, detector = "logs/(a file name)", "known value token (raw)"
+        found = scan(folder, {"token": b"secret-token"})
+        assert found == (Finding(member, 1, detector), Finding(member, 8, detector))
 
     @pytest.mark.parametrize("value", [b"", b"short", b" \n "])
     def test_one_too_short_to_search_for_is_an_error_without_the_value(
