@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import BadInput
 from harness.plan.kinds import Name
+from harness.plan.load import load_plan
 from harness.plan.plan import Plan
 from harness.plan.pretty import pretty
-from harness.strict import load_file
 from trainer import contract
 
 _PLACES = (Path(__file__).parent.parent / "plans", Path(__file__).parent / "shipped_plans")
@@ -21,12 +22,12 @@ SHIPPED = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
 README = """# {name}
 
 A study made from the plan `{base}`. Edit `plan.json`: the question, the arms, what is decided,
-what it may cost. `docs/schemas/plan.json` describes its fields. Then, where `plans/` is:
+what it may cost. `docs/schemas/plan.json` describes its fields. Then:
 
 ```
-harness check plans/{name}/plan.json     # what is wrong, what it can cost, how long it takes
-harness prepare plans/{name}/plan.json   # fixes the inputs and writes prepared.json
-harness run plans/{name}/plan.json{local}
+harness check {folder}/plan.json     # what is wrong, what it can cost, how long it takes
+harness prepare {folder}/plan.json   # fixes the inputs and writes prepared.json
+harness run {folder}/plan.json{local}
 ```
 
 The commit that holds prepared.json freezes the plan: a change after it is a new plan.
@@ -34,14 +35,15 @@ The commit that holds prepared.json freezes the plan: a change after it is a new
 
 
 def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
-    """Make `folder`/plans/`name` with plan.json and README.md; returns the path of plan.json.
+    """Make `folder`/`name` with plan.json and README.md; returns the path of plan.json.
 
-    `base` names a shipped plan. Raises BadInput for a bad name, an unknown base, or a folder that
-    is already there; then nothing is written.
+    `folder` is where plans are kept; `base` is a shipped plan's name or the path of a plan. Raises
+    BadInput for a bad name, a base that is none, or a folder that is already there; then nothing
+    is written.
     """
     _check_name(name)
-    target = folder / "plans" / name
-    value = _base_value(base)
+    target = folder / name
+    value = _base_value(base, target)
     value["name"] = name
     value["seed"] = f"{name}-1"
     if target.exists():
@@ -55,7 +57,9 @@ def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
         target.mkdir(parents=True)
     except OSError as error:
         raise BadInput(f"cannot be made ({error.strerror})", where=str(target)) from None
-    text = README.format(name=name, base=base, local="" if plan.hosts.aws else " --local")
+    text = README.format(
+        name=name, folder=target, base=base, local="" if plan.hosts.aws else " --local"
+    )
     contract.write_atomic(target / "README.md", text.encode())
     contract.write_atomic(target / "plan.json", (pretty(value) + "\n").encode())
     return target / "plan.json"
@@ -74,11 +78,19 @@ def _check_name(name: str) -> None:
         raise BadInput(what, where="name", next_command="harness init my-study") from None
 
 
-def _base_value(base: str) -> dict[str, Any]:
-    if base not in shipped_plans():
+def _base_value(base: str, target: Path) -> dict[str, Any]:
+    """The base plan's JSON, with paths that are relative to it made relative to `target`."""
+    if "/" in base or base.endswith(".json"):
+        path = Path(base)
+    elif base in shipped_plans():
+        path = SHIPPED / base
+    else:
         known = ", ".join(shipped_plans()) or "none"
         raise BadInput(f"no plan of the name '{base}' comes with Harness (known: {known})")
-    path = SHIPPED / base / "plan.json"
-    load_file(Plan, path)
-    value: dict[str, Any] = contract.read_json(path)
+    loaded = load_plan(path)
+    value: dict[str, Any] = contract.parse(loaded.data)
+    for part in ("model", "trainer", "store"):
+        section = value.get(part)
+        if isinstance(section, dict) and isinstance(section.get("path"), str):
+            section["path"] = os.path.relpath(loaded.folder / section["path"], target)
     return value

@@ -26,7 +26,7 @@ def host_findings(plan: Plan, fleet_kind: str) -> Iterator[Finding]:
     if plan.hosts.local is None and plan.hosts.aws is None:
         yield error("/hosts", "no hosts are declared, so nothing can run")
     elif fleet_kind == "local" and plan.hosts.local is None:
-        yield error("/hosts/local", "the plan declares no workers on this computer")
+        yield warning("/hosts/local", "the plan declares no workers on this computer")
     if plan.hosts.aws is not None:
         yield from _aws(plan.hosts.aws)
         yield from _volume(plan, plan.hosts.aws)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.plan.finding import Finding, error, warning
-from harness.plan.plan import Plan
+from harness.plan.plan import REFERENCE, Plan
 from harness.plan.rates import DEVICES, Device, unit_rate, update_rate
 from harness.plan.recipe import Arm
 from harness.plan.rules import TOKENS_A_ROW
@@ -13,17 +13,18 @@ from harness.prepared import Prepared
 from harness.results import Predicted
 
 UNKNOWN = "unknown: never measured for this model on this device"
-UNTIMED = ("push", "preflight", "probe", "validate", "preserve", "terminate")
-"""Stages under the deadline for which no rate was ever measured."""
+UNTIMED = "unknown: no rate was measured for this stage"
 
 
 def predict(plan: Plan, fleet_kind: str, prepared: Prepared | None = None) -> tuple[Predicted, ...]:
     """Every timed stage between admission and the end of the fleet, in running order."""
     device = device_of(plan, fleet_kind)
-    found = [_train(plan, arm, device, prepared) for arm in plan.arms]
-    found.append(_evaluate(plan, device))
-    found += _serve(plan, device)
-    return tuple(found)
+    before = [_said(stage, None, UNTIMED) for stage in ("push", "preflight", "probe")]
+    after = [_said(stage, None, UNTIMED) for stage in ("validate", "preserve", "terminate")]
+    train = [_train(plan, arm, device, prepared) for arm in plan.arms]
+    models = (REFERENCE, *plan.arm_names)
+    evaluate = [_evaluate(plan, model, device) for model in models]
+    return (*before, *train, *evaluate, *_serve(plan, device), *after)
 
 
 def device_of(plan: Plan, fleet_kind: str) -> Device | None:
@@ -58,15 +59,14 @@ def _train(plan: Plan, arm: Arm, device: Device | None, prepared: Prepared | Non
     return _said(what, seconds, f"{tokens:,} tokens {counted}; {token.source}{begins}")
 
 
-def _evaluate(plan: Plan, device: Device | None) -> Predicted:
+def _evaluate(plan: Plan, model: str, device: Device | None) -> Predicted:
     size = plan.model.parameters
     case = unit_rate(device, size, "case")
-    models = len(plan.arms) + 1
-    what = f"evaluate {models} models"
+    what = f"evaluate {model}"
     if case is None:
         return _said(what, None, UNKNOWN)
     start = unit_rate(device, size, "start")
-    seconds = models * (plan.data.roles.test * case.seconds + (start.seconds if start else 0))
+    seconds = plan.data.roles.test * case.seconds + (start.seconds if start else 0)
     begins = f"; {start.source}" if start else ""
     return _said(what, seconds, f"{case.source}; retention probes unknown{begins}")
 
@@ -113,7 +113,7 @@ def time_findings(plan: Plan, times: tuple[Predicted, ...]) -> Iterator[Finding]
             f"the stages whose times are known take {known:.0f} s, longer than the deadline's "
             f"{deadline} s",
         )
-    unknown = [each.what for each in times if each.predicted_s is None] + list(UNTIMED)
+    unknown = [each.what for each in times if each.predicted_s is None]
     if known <= deadline < 1.5 * known:
         yield warning(
             "/budget/deadline_s",
