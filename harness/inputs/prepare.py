@@ -116,12 +116,12 @@ class _Preparation:
         )
         if not isinstance(source, HubText):
             return deal_texts(role, rows, count, taken)[0]
-        texts, passed = deal_texts(role, rows, count, taken, self._fits)
+        texts, passed = deal_texts(role, rows, count, taken, lambda text: self._fits(text, role))
         self.skipped[role] = Skipped(repeated=passed.repeated, too_long=passed.too_long)
         return texts
 
-    def _fits(self, text: Text) -> bool:
-        (document,) = self.tokenizer.documents([text], role="hub")
+    def _fits(self, text: Text, role: str) -> bool:
+        (document,) = self.tokenizer.documents([text], role=role)
         return document.target_count > 0 and len(document.tokens) <= self.plan.recipe.context_tokens
 
     def write(self) -> None:
@@ -222,8 +222,18 @@ class _Preparation:
             replay_source=_source_name(data.replay),
             distinct_conversations=len({text.id for text in self.replay}),
             skipped=self.skipped,
-            notes=notes,
+            notes=(*notes, *self._skipped_notes()),
         )
+
+    def _skipped_notes(self) -> list[str]:
+        """What a reader must know of rows that no role could take."""
+        limit = self.plan.recipe.context_tokens
+        return [
+            f"{role} was filled from a data set's rows of at most {limit} tokens: "
+            f"{skipped.too_long} longer ones and {skipped.repeated} repeated ones were passed over."
+            for role, skipped in self.skipped.items()
+            if skipped.too_long or skipped.repeated
+        ]
 
     def _arm_targets(self, corpus: str) -> ArmTargets:
         documents, weights = self.corpora[corpus], self.plan.data.weights

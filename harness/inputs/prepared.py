@@ -53,7 +53,7 @@ class PreparedInputs(Model):
     skipped: dict[str, Skipped]
     """By role or probe set that is filled from a hub data set."""
     notes: tuple[str, ...]
-    """Sentences for the report's limits: declared re-use, replication."""
+    """Sentences for the report's limits: declared re-use, replication, rows passed over."""
 
     @property
     def host_files(self) -> tuple[PreparedFile, ...]:

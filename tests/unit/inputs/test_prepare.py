@@ -273,7 +273,12 @@ def test_replay_from_a_hub_skips_what_is_too_long_and_says_so(tmp_path: Path) ->
         with pytest.raises(BadInput, match=r"'replay' needs 21 .* has 20 \(4 repeated, 12 too"):
             prepare(tmp_path, changes, hub_endpoint=hub.address)
     assert result.replay_source == f"org/talk@{COMMIT}/train.jsonl"
-    assert result.skipped["replay"].too_long > 0
+    skipped = result.skipped["replay"]
+    assert skipped.too_long > 0
+    assert result.notes == (
+        "replay was filled from a data set's rows of at most 2048 tokens: "
+        f"{skipped.too_long} longer ones and {skipped.repeated} repeated ones were passed over.",
+    )
     assert result.distinct_conversations == 20
 
 
