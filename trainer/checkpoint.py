@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from safetensors.torch import load_file
 from torch import Tensor
 
 from trainer import tensors
-from trainer.contract import sync_folder, write_json
+from trainer.contract import read_json, sync_folder, write_json
 from trainer.roots import to_array
 from trainer.state import State
 
@@ -80,3 +81,14 @@ def copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
     with open(target, "rb") as handle:
         os.fsync(handle.fileno())
+
+
+def read_state(out: Path, out_of_rank_0: Path, state: State, rank: int) -> None:
+    """Go on from what `write_state` wrote; `state` holds the candidate's parameters already.
+
+    The moments come from rank 0's folder, the rest from this rank's.
+    """
+    own = out / f"state-{rank}"
+    position = read_json(own / "position.json")
+    shared = load_file(out_of_rank_0 / "state-0" / "shared.safetensors")
+    state.restore(position["update"], shared, load_file(own / f"rank-{rank}.safetensors"))

@@ -15,10 +15,11 @@ def orthogonalise(matrices_nrk: Tensor, epsilon: float) -> Tensor:
     """Matrices with orthonormal columns that span at least what the given columns span.
 
     Columns are divided by their largest entry plus `epsilon`, which guards that division, and
-    then by their norm, so that `epsilon` does not bend the result. Then Cholesky-QR, three times, the first with a shifted Gram matrix
-    (Fukaya et al. 2020): good to full precision for all but nearly dependent columns. Matrices
-    that it leaves imperfect (dependent or zero columns) go through Householder QR, which fills
-    the missing directions with arbitrary ones, the same on every rank.
+    then by their norm, so that `epsilon` does not bend the result. Then Cholesky-QR, three
+    times, the first with a shifted Gram matrix (Fukaya et al. 2020): good to full precision for
+    all but nearly dependent columns. Matrices that it leaves imperfect (dependent or zero
+    columns) go through Householder QR, which fills the missing directions with arbitrary ones,
+    the same on every rank.
     """
     scaled_nrk = _unit_columns(matrices_nrk, epsilon)
     done_nrk = _cholesky_qr(scaled_nrk)
