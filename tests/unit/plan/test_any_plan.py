@@ -19,7 +19,7 @@ PLANS = [
     for path in sorted((Path(__file__).parents[3] / "plans").glob("*/plan.json"))
 ]
 PRICES = load_prices("us-east-1")
-EXTREME = st.sampled_from(
+EXTREME: st.SearchStrategy[Any] = st.sampled_from(
     [0, 1, -1, 2**53 - 1, 2**53, 10**400, 1e308, 5e-324, -0.0, 0.1, None, True, [], {}]
 ) | st.sampled_from(
     ["", "0", "999999999", "a" * 5000, "\u202e", "a.b", "us-east-1a", "reference", "pair", "single"]
