@@ -112,9 +112,7 @@ def _signed(value: float, digits: int) -> str:
 def _scaled(value: int, base: int, units: tuple[str, ...]) -> str:
     if value < base:
         return f"{value} B"
-    scaled, unit = float(value), "B"
-    for unit in units:
-        scaled /= base
-        if scaled < base:
-            break
-    return f"{scaled:,.{3 if base == 1000 else 2}f} {unit}"
+    power = 1
+    while value >= base ** (power + 1) and power < len(units):
+        power += 1
+    return f"{value / base**power:,.{3 if base == 1000 else 2}f} {units[power - 1]}"

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.display import words
 from harness.report.drawing import DASHES, SERIES, Box, Drawing, Shape, Stroke, Words, svg
 from harness.report.evidence import Evidence, LossPoint
-from harness.report.running import arms_of
 from harness.report.recount import families, tally
+from harness.report.running import arms_of
 from harness.results import ArmResult, Tally
 from harness.statistics.normal import z_two_sided
 

@@ -26,9 +26,9 @@ from harness.receipts import (
 from harness.report.evidence import (
     Case,
     Commit,
+    DevelopmentRun,
     Evidence,
     LossPoint,
-    DevelopmentRun,
 )
 from harness.results import Results
 from harness.strict import Model, build, load

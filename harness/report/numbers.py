@@ -63,9 +63,8 @@ def numbers(evidence: Evidence) -> Numbers:
     if closing is None:
         said.append(NO_CLOSING)
     elif closing.release.basis == "abandoned":
-        said.append(
-            f"The evidence was abandoned before it was proved preserved: {closing.release.why}"
-        )
+        why = closing.release.why
+        said.append(f"The evidence was abandoned before it was proved preserved: {why}")
     return Numbers(
         verdict=sentence,
         outcome=outcome,
@@ -77,7 +76,7 @@ def numbers(evidence: Evidence) -> Numbers:
 
 
 def _not_run(evidence: Evidence) -> tuple[str, ...]:
-    """Stages without a receipt; those after the seal count as run when there is a closing record."""
+    """Stages without a receipt; a closing record stands for those after the seal."""
     closed = AFTER_SEAL if evidence.closing is not None else ()
     return tuple(
         stage

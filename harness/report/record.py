@@ -103,8 +103,8 @@ def commitments(evidence: Evidence) -> Table:
     rows += [_hash(f"parameters of {name}", root, "results.json") for name, root in roots.items()]
     if evidence.closing is not None:
         archive = evidence.closing.archive
-        rows.append(_hash("evidence archive", archive.sha256, CLOSING,
-            f"uncompressed tar of {words.count(archive.bytes)} bytes at {archive.locator}"))  # fmt: skip
+        where = f"uncompressed tar of {words.count(archive.bytes)} bytes at {archive.locator}"
+        rows.append(_hash("evidence archive", archive.sha256, CLOSING, where))
     return Table("commitments", "Commitments", ("what", "hash"), tuple(rows),
         words=frozenset({"hash"}))  # fmt: skip
 
@@ -133,8 +133,8 @@ def validation(evidence: Evidence) -> Table:
             note=" ".join(receipt.disagreements))
     )  # fmt: skip
     return Table("validation", "Validation", columns, tuple(rows),
-        note="Independent code that re-reads every prompt, answer and loss. It validates artifacts; "
-        "it is not another inference.")  # fmt: skip
+        note="Independent code that re-reads every prompt, answer and loss. It validates "
+        "artifacts; it is not another inference.")  # fmt: skip
 
 
 def preservation(evidence: Evidence) -> Table:

@@ -7,18 +7,65 @@ from collections.abc import Callable
 from harness.display import words
 from harness.receipts import RECEIPTS, ProbeReceipt, ServeReceipt, StageName, Timers, TrainReceipt
 from harness.report.evidence import AFTER_SEAL, Evidence
-from harness.report.table import Cell, Row, Table, Value, absent, cell, row
+from harness.report.table import Cell, Table, Value, absent, cell, row
 from harness.results import ArmResult
 
 TRAIN = "receipt train"
-_TIMERS: tuple[tuple[str, str, Callable[[Timers], float | None]], ...] = (
-    ("sum of updates", "leaves out data loading between updates", lambda t: t.update_sum),
-    ("median update", "device synchronised", lambda t: t.update_median),
-    ("active time", "first update's start to last update's end", lambda t: t.active),
-    ("active time and checkpoint", "until the candidate is on disk", lambda t: t.active_plus_checkpoint),
-    ("training loop", "through the final digest; leaves out start-up and model load", lambda t: t.loop),
-    ("start-up and load", "process start until the loop", lambda t: t.load),
-    ("process", "leaves out interpreter exit, provisioning, evaluation and backup", lambda t: t.process),
+Shown = tuple[Value, str | None]
+"""A value and its text; None where it was not measured."""
+
+
+def _timer(pick: Callable[[Timers], float | None]) -> Callable[[ArmResult], Shown]:
+    return lambda arm: _seconds(pick(arm.timers))
+
+
+def _seconds(value: float | None) -> Shown:
+    return value, None if value is None else words.seconds(value)
+
+
+def _bytes(value: int) -> Shown:
+    return value, words.decimal_bytes(value)
+
+
+def _memory(arm: ArmResult) -> Shown:
+    size = words.binary_bytes(arm.peak_memory_bytes)
+    return arm.peak_memory_bytes, f"{size} ({arm.peak_memory_of})"
+
+
+_MEASUREMENTS: tuple[tuple[str, Callable[[ArmResult], Shown], str], ...] = (
+    ("workers", lambda a: (a.workers, None), ""),
+    ("exchange", lambda a: (a.exchange, None), ""),
+    ("corpus", lambda a: (a.corpus, None), ""),
+    ("microbatch", lambda a: (a.microbatch, None), "documents"),
+    ("updates", lambda a: (a.updates, None), ""),
+    ("sum of updates", _timer(lambda t: t.update_sum), "leaves out data loading between updates"),
+    ("median update", _timer(lambda t: t.update_median), "device synchronised"),
+    ("active time", _timer(lambda t: t.active), "first update's start to last update's end"),
+    ("active time and checkpoint", _timer(lambda t: t.active_plus_checkpoint),
+     "until the candidate is on disk"),
+    ("training loop", _timer(lambda t: t.loop),
+     "through the final digest; leaves out start-up and model load"),
+    ("start-up and load", _timer(lambda t: t.load), "process start until the loop"),
+    ("process", _timer(lambda t: t.process),
+     "leaves out interpreter exit, provisioning, evaluation and backup"),
+    ("process group, wall", lambda a: _seconds(a.wall_seconds), "as the supervisor saw it"),
+    ("allocated device time", lambda a: _seconds(a.allocated_seconds),
+     "summed over ranks, whole process"),
+    ("tokens", lambda a: (a.tokens, words.count(a.tokens)), "trained on, padding left out"),
+    ("targets", lambda a: (a.targets, words.count(a.targets)), "response tokens"),
+    ("weighted targets", lambda a: (a.weighted_targets, f"{a.weighted_targets:,.1f}"), ""),
+    ("speed", lambda a: (a.tokens_per_s, f"{words.rate(a.tokens_per_s)} tokens/s"), ""),
+    ("sent, all hosts", lambda a: _bytes(a.sent_bytes),
+     "whole-host counters, management traffic included"),
+    ("received, all hosts", lambda a: _bytes(a.received_bytes),
+     "the same traffic seen from the other side"),
+    ("sent by the exchange", lambda a: _bytes(a.exchange_sent_bytes),
+     "counted by the exchange, summed over ranks"),
+    ("peak memory", _memory, "largest rank"),
+    ("first loss", lambda a: (a.first_loss, words.loss(a.first_loss)), ""),
+    ("final loss", lambda a: (a.final_loss, words.loss(a.final_loss)), ""),
+    ("ranks agree", lambda a: (a.ranks_agree, "yes" if a.ranks_agree else "no"),
+     "same parameter root"),
 )  # fmt: skip
 
 
@@ -36,60 +83,12 @@ def execution(evidence: Evidence) -> Table:
     columns = ("measurement", *names)
     if not arms:
         return absent("execution", "Execution", "no arm was trained", columns)
-
-    def line(
-        header: str, show: Callable[[ArmResult], tuple[Value, str | None]], note: str = ""
-    ) -> Row:
-        cells = []
-        for name in names:
-            value, text = show(arms[name]) if name in arms else (None, None)
-            cells.append(cell(value, text, source=TRAIN))
-        return row(header, cells, note=note)
-
-    rows = [
-        line("workers", lambda a: (a.workers, None)),
-        line("exchange", lambda a: (a.exchange, None)),
-        line("corpus", lambda a: (a.corpus, None)),
-        line("microbatch", lambda a: (a.microbatch, None), "documents"),
-        line("updates", lambda a: (a.updates, None)),
-        *(line(head, _timer(pick), note) for head, note, pick in _TIMERS),
-        line("process group, wall", lambda a: _seconds(a.wall_seconds), "as the supervisor saw it"),
-        line("allocated device time", lambda a: _seconds(a.allocated_seconds), "summed over ranks, whole process"),
-        line("tokens", lambda a: (a.tokens, words.count(a.tokens)), "trained on, padding left out"),
-        line("targets", lambda a: (a.targets, words.count(a.targets)), "response tokens"),
-        line("weighted targets", lambda a: (a.weighted_targets, f"{a.weighted_targets:,.1f}")),
-        line("speed", lambda a: (a.tokens_per_s, f"{words.rate(a.tokens_per_s)} tokens/s")),
-        line("sent, all hosts", lambda a: _bytes(a.sent_bytes), "whole-host counters, management traffic included"),
-        line("received, all hosts", lambda a: _bytes(a.received_bytes), "the same bytes seen from the other side"),
-        line("sent by the exchange", lambda a: _bytes(a.exchange_sent_bytes), "counted by the exchange, summed over ranks"),
-        line("peak memory", _memory, "largest rank"),
-        line("first loss", lambda a: (a.first_loss, words.loss(a.first_loss))),
-        line("final loss", lambda a: (a.final_loss, words.loss(a.final_loss))),
-        line("ranks agree", lambda a: (a.ranks_agree, "yes" if a.ranks_agree else "no"), "same parameter root"),
-    ]  # fmt: skip
+    rows = []
+    for header, show, note in _MEASUREMENTS:
+        shown = (show(arms[name]) if name in arms else (None, None) for name in names)
+        rows.append(row(header, [cell(v, text, source=TRAIN) for v, text in shown], note=note))
     return Table("execution", "Execution", columns, tuple(rows),
         note="Timers are the slowest rank's. Each says what it leaves out.")  # fmt: skip
-
-
-def _timer(
-    pick: Callable[[Timers], float | None],
-) -> Callable[[ArmResult], tuple[Value, str | None]]:
-    return lambda arm: _seconds(pick(arm.timers))
-
-
-def _seconds(value: float | None) -> tuple[Value, str | None]:
-    return value, None if value is None else words.seconds(value)
-
-
-def _bytes(value: int) -> tuple[Value, str | None]:
-    return value, words.decimal_bytes(value)
-
-
-def _memory(arm: ArmResult) -> tuple[Value, str | None]:
-    return (
-        arm.peak_memory_bytes,
-        f"{words.binary_bytes(arm.peak_memory_bytes)} ({arm.peak_memory_of})",
-    )
 
 
 def attempts(evidence: Evidence) -> Table:
