@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.plan.data import Family
 from harness.tasks import filter, lookup, sort, total
 from harness.tasks.draws import Draws
 from harness.tasks.questions import Answer, FamilyRules
-from harness.tasks.records import Table, draw_table
+from harness.tasks.records import Table, draw_table, show_table
 from harness.tasks.wordings import write_prompt
 from trainer import contract
 
@@ -32,11 +33,10 @@ class Case:
     prompt: str
     answer: Answer
 
-    @property
+    @cached_property
     def content(self) -> str:
         """The SHA-256 of what is asked, whatever the wording."""
-        rows = [[*vars(row).values()] for row in self.table]
-        return contract.hash_of([self.family, self.asked, rows])
+        return contract.hash_of([self.family, self.asked, show_table(self.table)])
 
 
 def draw_case(draws: Draws, *, family: Family, wording: int, rows: int, absent: bool) -> Case:

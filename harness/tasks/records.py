@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 
 from harness.tasks.draws import Draws
 
@@ -62,4 +62,4 @@ def draw_table(draws: Draws, rows: int) -> Table:
 
 def show_table(table: Table) -> str:
     """The table as it stands in a prompt: a header line and a line a record, blanks between."""
-    return "\n".join([HEADER, *(" ".join(map(str, astuple(record))) for record in table)])
+    return "\n".join([HEADER, *(" ".join(map(str, vars(record).values())) for record in table)])
