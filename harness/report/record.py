@@ -76,7 +76,7 @@ def hosts(evidence: Evidence) -> Table:
         )
         for host in evidence.closing.resources.hosts
     )
-    return Table("hosts", "Hosts", columns, rows, words=frozenset({"type", "launched", "ended"}))
+    return Table("hosts", "Hosts", columns, rows, words=frozenset({"type"}))
 
 
 def commitments(evidence: Evidence) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from harness.display import words
 from harness.receipts import RECEIPTS, ProbeReceipt, ServeReceipt, StageName, Timers, TrainReceipt
@@ -125,12 +126,12 @@ def development(evidence: Evidence) -> Table:
         rows.append(row(run.run, (started, cell(", ".join(counts), source=source))))
     return Table("development", "Development runs", columns, tuple(rows),
         note="Each is an attempt in the record. Test and retention cases are not scored in them.",
-        words=frozenset(columns))  # fmt: skip
+        words=frozenset({"development cases, correct"}))  # fmt: skip
 
 
 def trials(evidence: Evidence) -> Table:
     """Probe trials, the failed and slower ones too."""
-    columns = ("arm, microbatch", "outcome", "a update", "tokens/s", "peak memory", "why")
+    columns = ("arm, microbatch", "outcome", "an update", "tokens/s", "peak memory", "why")
     receipt = evidence.receipt(ProbeReceipt)
     if receipt is None or not receipt.trials:
         return absent("trials", "Probe trials", "no trial was made", columns)
@@ -138,22 +139,27 @@ def trials(evidence: Evidence) -> Table:
     rows = []
     for t in receipt.trials:
         chosen = t.ok and receipt.microbatch.get(t.arm) == t.microbatch
-        peak = t.peak_memory_bytes
         cells = (
             cell(t.ok, "chosen" if chosen else "worked" if t.ok else "failed", source=source),
-            cell(*_seconds(t.seconds_per_update), source=source),
-            cell(
-                t.tokens_per_s,
-                None if t.tokens_per_s is None else words.rate(t.tokens_per_s),
-                source=source,
-            ),
-            cell(peak, None if peak is None else words.binary_bytes(peak), source=source),
+            _measured(t.seconds_per_update, words.seconds, source),
+            _measured(t.tokens_per_s, words.rate, source),
+            _measured(t.peak_memory_bytes, words.binary_bytes, source),
             cell(t.why, source=source),
         )
         rows.append(row(f"{t.arm}, {t.microbatch}", cells))
     return Table(
         "trials", "Probe trials", columns, tuple(rows), words=frozenset({"outcome", "why"})
     )
+
+
+N = TypeVar("N", int, float)
+
+
+def _measured(value: N | None, show: Callable[[N], str], source: str) -> Cell:
+    """A figure of a trial; one that failed may have none."""
+    if value is None:
+        return cell("not measured", source=source)
+    return cell(value, show(value), source=source)
 
 
 def stages(evidence: Evidence) -> Table:

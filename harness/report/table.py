@@ -29,12 +29,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A header and its figures. `note` says what the figure leaves out."""
+    """A header and its figures. `note` says what the figure leaves out; `detail` is a line of its
+    own under the row."""
 
     header: str
     cells: tuple[Cell, ...]
     source: str
     note: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {
         "header": row.header,
         "note": row.note,
+        "detail": row.detail,
         "source": row.source,
         "cells": [cell.to_json() for cell in row.cells],
     }
@@ -77,10 +80,13 @@ def cell(value: Value, text: str | None = None, *, source: str, state: str = "")
     return Cell(value, str(value) if text is None else text, source, state)
 
 
-def row(header: str, cells: Iterable[Cell], *, note: str = "", source: str = "") -> Row:
+def row(
+    header: str, cells: Iterable[Cell], *, note: str = "", source: str = "", detail: str = ""
+) -> Row:
     """A row; its source is that of its cells unless one is given for all."""
     made = tuple(cells)
-    return Row(header, made, source or ", ".join(dict.fromkeys(c.source for c in made)), note)
+    from_all = source or ", ".join(dict.fromkeys(c.source for c in made))
+    return Row(header, made, from_all, note, detail)
 
 
 def absent(key: str, title: str, why: str, columns: Sequence[str] = ()) -> Table:

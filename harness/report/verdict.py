@@ -64,8 +64,8 @@ def _decision(declared: Decision, found: Decided | None) -> Row:
         cell(declared.margin, words.statistic_value(kind, declared.margin), source="plan.json"),
         cell(kind, f"{kind}{timer}{probes}{against}", source="plan.json"),
     )
-    detail = f" {found.detail}" if found and found.detail else ""
-    return row(declared.name, cells, note=f"{declared.claim}{detail}", source=source)
+    detail = found.detail if found else ""
+    return row(declared.name, cells, note=declared.claim, source=source, detail=detail)
 
 
 def _number(kind: str, value: float | None) -> str | None:
