@@ -6,6 +6,7 @@ in the store.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -55,14 +56,16 @@ def obtain(maker: SeedMaker) -> SeedFiles:
     model = maker.loaded.plan.model
     key = contract.hash_of({"model": model.to_json(), "trainer": maker.source.trainer_sha256})
     known = maker.cache / "seeds" / f"{key}.json"
-    if known.exists():
-        files = load_file(SeedFiles, known)
-        if all(maker.store.has(each.sha256) for each in files.files):
-            return files
-    made = _convert(maker, maker.cache / "seeds" / f"{key}.work")
     known.parent.mkdir(parents=True, exist_ok=True)
-    contract.write_json(known, made.to_json())
-    return made
+    with open(known.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one conversion of a source at a time
+        if known.exists():
+            files = load_file(SeedFiles, known)
+            if all(maker.store.has(each.sha256) for each in files.files):
+                return files
+        made = _convert(maker, maker.cache / "seeds" / f"{key}.work")
+        contract.write_json(known, made.to_json())
+        return made
 
 
 def _convert(maker: SeedMaker, work: Path) -> SeedFiles:

@@ -16,7 +16,12 @@ class Model(BaseModel):
     """Base of every typed value that crosses a room: frozen, strict, no unknown fields."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, populate_by_name=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
     def to_json(self) -> Any:
@@ -68,9 +73,13 @@ def pointer(loc: tuple[int | str, ...], value: Any) -> str:
     parts: list[str] = []
     here: Any = value
     for i, step in enumerate(loc):
-        if isinstance(here, dict) and step in here or isinstance(here, list) and isinstance(step, int) and step < len(here):
+        last = i + 1 == len(loc)
+        # A union's tag may have the name of a member, so only an inner value is stepped into.
+        if isinstance(here, dict) and step in here and (last or isinstance(here[step], dict | list)):
             here = here[step]
-        elif i + 1 < len(loc) or not isinstance(here, dict):
+        elif isinstance(here, list) and isinstance(step, int) and step < len(here):
+            here = here[step]
+        elif not last or not isinstance(here, dict):
             continue
         parts.append(str(step).replace("~", "~0").replace("/", "~1"))
     return "".join(f"/{part}" for part in parts)

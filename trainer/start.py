@@ -78,7 +78,8 @@ def check_workers(recipe: recipes.Common, arguments: Arguments) -> None:
     nodes, rank = arguments.nodes, arguments.node_rank
     if nodes < 1 or not 0 <= rank < nodes:
         raise RecipeError(f"--node-rank {rank} does not fit --nodes {nodes}")
-    if not 0 < arguments.port < 65536:
+    lowest = 0 if arguments.nodes == 1 else 1  # one node meets nobody: the port is not used
+    if not lowest <= arguments.port <= 65535:
         raise RecipeError(f"--port {arguments.port} is not a port")
     if nodes > 1 and recipe.task in recipes.ONE_WORKER:
         raise RecipeError(f"the task '{recipe.task}' runs on one node, not on {nodes}")
