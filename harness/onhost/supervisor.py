@@ -41,23 +41,31 @@ def supervise(folder: Path) -> None:
         os.write(go, b"!")
     os.close(go)  # without the byte, the child ends and has run nothing
     watched = _Child(child)
-    while watched.status is None and asked is None:
-        received = signal.sigtimedwait(_WATCHED, POLL_S)
-        watched.reap()
-        asked = _why_end(folder, job, limit)
-        if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
-            asked = asked or "stopped by a signal to the supervisor"
-    by_itself = ran and watched.status is not None
+    if ran:
+        asked = _follow(folder, job, limit, watched)
     survivors = processes.end(lambda: processes.descendants(os.getpid()), idle=watched.reap)
     record = {
         "exit_code": watched.status if ran else None,
-        "reason": None if by_itself else asked,
+        "reason": asked,
         "ended_utc": utc_now(),
         "seconds": round(time.monotonic() - began, 6),
         "survivors": [process.pid for process in survivors],
     }
     contract.write_json(folder / "exit.json", record)
     os.close(lock)
+
+
+def _follow(folder: Path, job: dict[str, Any], limit: Limit, watched: _Child) -> str | None:
+    """Wait until the job's first process ended (None) or must be ended (why)."""
+    while True:
+        received = signal.sigtimedwait(_WATCHED, POLL_S)
+        watched.reap()
+        if watched.status is not None:
+            return None
+        if asked := _why_end(folder, job, limit):
+            return asked
+        if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
+            return "stopped by a signal to the supervisor"
 
 
 class _Child:

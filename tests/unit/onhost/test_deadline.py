@@ -61,14 +61,13 @@ def test_it_never_moves(kit: Any, fleet: Path) -> None:
     assert deadline.state(fleet)["deadline_utc"] == at
 
 
-def test_a_dead_watchdog_is_seen_and_armed_again_with_the_same_time(kit: Any, fleet: Path) -> None:
+def test_a_dead_watchdog_is_seen_and_armed_again_with_the_same_time(
+    kit: Any, fleet: Path, wait_until: Callable[..., Any]
+) -> None:
     at = kit.soon(60)
     first = deadline.arm(fleet, at)["pid"]
     os.kill(first, signal.SIGKILL)
-    wait = {"status": "armed"}
-    while wait["status"] == "armed":
-        wait = deadline.state(fleet)
-    assert wait["status"] == "dead"
+    wait_until(lambda: deadline.state(fleet)["status"] == "dead")
     with pytest.raises(Fault, match="never moves"):
         deadline.arm(fleet, kit.soon(90))
     again = deadline.arm(fleet, at)
