@@ -93,8 +93,9 @@ def commitments(evidence: Evidence) -> Table:
         _hash("tokenizer", prepared.tokenizer_sha256, "prepared.json"),
     ]
     select = evidence.receipt(SelectReceipt)
-    rows.append(_hash("selection file", select.selection_sha256 if select else None, "receipt select",
-        "names every candidate; committed before any test case was scored"))  # fmt: skip
+    selection = select.selection_sha256 if select else None
+    meaning = "names every candidate; committed before any test case was scored"
+    rows.append(_hash("selection file", selection, "receipt select", meaning))
     rows += [
         _hash(c.what, c.commit, "commits.json", f"branch {c.branch}") for c in evidence.commits
     ]
