@@ -64,16 +64,15 @@ def parse(block: bytes) -> Parsed:
 
 
 def pax_name(record: bytes) -> str:
-    """The name in a pax record. Raises BadInput unless it is that one record in its normal form."""
-    fault = BadInput("a pax record does not hold one path and nothing else")
+    """The name in a pax record that holds nothing else. Raises BadInput when it is not UTF-8.
+
+    The caller compares the whole header with `header(name, ...)`, the record in it.
+    """
     _, _, text = record.partition(b" path=")
     try:
-        name = text.removesuffix(b"\n").decode("utf-8")
+        return text.removesuffix(b"\n").decode("utf-8")
     except UnicodeDecodeError:
-        raise fault from None
-    if record != _record("path", name):
-        raise fault
-    return name
+        raise BadInput("a pax record holds a path that is not UTF-8") from None
 
 
 def pax_size(parsed: Parsed) -> int:

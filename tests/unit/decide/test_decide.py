@@ -98,7 +98,7 @@ class TestRetention:
         return decided(Measurements(models, {}, ()), **self.QUESTION)
 
     def test_pairs_by_id_and_not_by_order(self) -> None:
-        found = self.measured({"b": 2.01, "a": 1.01, "c": 3.01}, {"a": 1.0, "b": 2.0, "c": 3.0})
+        found = self.measured({"b": 2.01, "a": 1.01, "c": 3.01}, {"c": 3.0, "a": 1.0, "b": 2.0})
         assert found.value == pytest.approx(0.01)
         assert found.bound_value == pytest.approx(0.01) and found.passed
 

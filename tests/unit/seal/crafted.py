@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,6 +80,14 @@ def foreign_tar(**fields: bytes) -> bytes:
     data = b"12345"
     block = with_fields(header("x", len(data), executable=False), **fields)
     return entry("index.json", index_of({"x": data})) + block + data + padding(len(data)) + END
+
+
+def around_deflate(path: Path, deflated: bytes, tar: bytes) -> Path:
+    """An envelope that binds any compressed bytes, with the trailer of a tar."""
+    head = in_envelope(path, b"").read_bytes()[:16]
+    bound = struct.pack("<Q", len(deflated)) + hashlib.sha256(deflated).digest()
+    path.write_bytes(head + bound + deflated + struct.pack("<II", zlib.crc32(tar), len(tar)))
+    return path
 
 
 def in_envelope(path: Path, tar: bytes) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from harness.seal import Caps, extract, seal
 from harness.seal.header import END
 from tests.unit.seal.crafted import (
     FILES,
+    around_deflate,
     entry,
     foreign_tar,
     in_envelope,
@@ -233,6 +235,25 @@ class TestEnvelope:
     def test_bytes_after_the_end_of_the_tar(self, tmp_path: Path, more: bytes) -> None:
         tar = tar_of({"a": b"1"}) + more
         assert "goes on after its end" in refused(in_envelope(tmp_path / "a", tar))
+
+    def test_compressed_data_that_go_on_or_do_not_end(self, tmp_path: Path) -> None:
+        tar = tar_of({"a": b"1"})
+        deflate = zlib.compressobj(wbits=-15)
+        open_ended = deflate.compress(tar) + deflate.flush(zlib.Z_SYNC_FLUSH)
+        ended = open_ended + deflate.flush()
+        good = around_deflate(tmp_path / "good", ended, tar)
+        extract(good, tmp_path / "good-out", expected_tar_sha256=None)
+        for number, data in enumerate((ended + b"\0", ended + bytes(1 << 21), open_ended)):
+            what = refused(around_deflate(tmp_path / str(number), data, tar))
+            assert "do not end where the archive ends" in what
+        assert "damaged" in refused(around_deflate(tmp_path / "x", b"\xff" * 99, tar))
+
+    def test_a_checksum_of_other_bytes(self, tmp_path: Path) -> None:
+        tar = tar_of({"a": b"1"})
+        deflate = zlib.compressobj(wbits=-15)
+        data = deflate.compress(tar) + deflate.flush()
+        archive = around_deflate(tmp_path / "a", data, tar + b"more")
+        assert "checksum at the end" in refused(archive)
 
     def test_a_tar_without_its_last_block(self, tmp_path: Path) -> None:
         tar = tar_of({"a": b"1"})[:-512]

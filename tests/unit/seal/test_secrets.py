@@ -9,6 +9,7 @@ import json
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -145,22 +146,43 @@ class TestDetectors:
 
 
 class TestStreaming:
-    @settings(deadline=None, max_examples=60)
+    NEAR: ClassVar[list[bytes]] = [
+        b"x", b" ", b"\n", b"eyJ.", SAMPLES["hugging-face-token"].encode() + b"Q" * 20,
+        SAMPLES["pulumi-token"].encode() + b"f", b"known-valu",
+    ]  # fmt: skip
+
+    @settings(deadline=None, max_examples=200)
     @given(
-        st.lists(st.sampled_from([s.encode() for s in SAMPLES.values()] + [b"\n", b" ", b"eyJ."])),
+        st.lists(st.sampled_from([s.encode() for s in SAMPLES.values()] + NEAR * 2), min_size=20),
         st.integers(1, 300),
     )
     def test_findings_do_not_depend_on_where_windows_end(
         self, pieces: list[bytes], chunk_bytes: int
     ) -> None:
-        data = b" ".join(pieces) + b"." * 50
+        data = b"".join(pieces)
         searches, _ = _searches({"k": b"known-value"})
 
         def found(size: int, overlap: int) -> list[Finding]:
             stream = io.BytesIO(data)
             return sorted(_in_stream(stream, "m", searches, overlap, chunk_bytes=size))
 
-        assert found(chunk_bytes, 600) == found(1 << 20, 8192)
+        longest = max(len(piece) for piece in data.split(b"\n"))
+        assert found(chunk_bytes, longest) == found(1 << 20, 8192)
+
+    @pytest.mark.parametrize("before", [b"", b"x"])
+    def test_what_stands_before_is_seen_across_windows(self, before: bytes) -> None:
+        sample = SAMPLES["pulumi-token"].encode()
+        searches, _ = _searches({})
+        for chunk_bytes in range(1, 120):
+            stream = io.BytesIO(b" " * 99 + before + sample + b" " * 99)
+            found = list(_in_stream(stream, "m", searches, 45, chunk_bytes=chunk_bytes))
+            assert len(found) == (0 if before else 1)
+
+    def test_what_stands_behind_is_seen_across_windows(self) -> None:
+        searches, _ = _searches({})
+        for chunk_bytes in range(1, 120):
+            stream = io.BytesIO(b" " * 99 + self.NEAR[4] + b" " * 99)
+            assert not list(_in_stream(stream, "m", searches, 60, chunk_bytes=chunk_bytes))
 
     def test_a_secret_across_two_chunks_of_a_big_file(self, tmp_path: Path) -> None:
         sample = SAMPLES["hugging-face-token"].encode()
