@@ -20,7 +20,9 @@ def verdict(evidence: Evidence) -> tuple[str, str]:
         return f"No verdict: {_listed(missing)} not decided.", words.NOT_RUN
     failed = [d.name for d in declared if not decided[d.name].passed]
     if not failed:
-        of = "The one decision" if len(declared) == 1 else f"All {len(declared)} decisions"
+        of = {1: "The one decision", 2: "Both decisions"}.get(
+            len(declared), f"All {len(declared)} decisions"
+        )
         return f"{of} declared before the run passed.", "pass"
     passed = len(declared) - len(failed)
     return (

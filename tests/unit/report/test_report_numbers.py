@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from harness.report import Evidence, ReportFiles, load_evidence
+from harness.report.document import ReportDocument
 from harness.report.figures import scale, wilson
 from harness.report.numbers import numbers, report_value
+from harness.strict import load
 from trainer import contract
 
 
@@ -25,7 +27,14 @@ def value(report: ReportFiles) -> Any:
 
 def test_report_json_is_canonical(report: ReportFiles, value: Any) -> None:
     assert report.files["report.json"] == contract.canonical(value) + b"\n"
-    assert value["schema"] == "harness/report/1"
+    found = load(ReportDocument, report.files["report.json"], where="report.json")
+    assert found.schema_ == "harness/report/1"
+    assert all(
+        len(row.cells) == len(table.columns) - 1
+        for table in found.tables.values()
+        for row in table.rows
+        if not isinstance(row, str)
+    )
     assert value["disagreements"] == []
 
 
