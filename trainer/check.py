@@ -15,7 +15,7 @@ from trainer.receipts import write_receipt
 from trainer.recipe import Check, Exchange, Optimizer, Schedule, Train
 from trainer.state import State
 from trainer.timers import Stopwatch
-from trainer.update import adamw
+from trainer.update import AdamW
 
 _WORDS, _HIDDEN = 23, 16
 _VECTOR = 1000
@@ -91,7 +91,7 @@ def updated(recipe: Check, rank: Rank, talk: exchange.Exchange) -> dict[str, Ten
     generator = torch.Generator().manual_seed(17)
     network = SmallNetwork(generator).to(rank.device)
     training = _training(recipe, rank)
-    state = State(network, adamw(network.parameters(), training.optimizer), talk)
+    state = State(network, AdamW(network.parameters(), training.optimizer), talk)
     inputs = loop.prepare_update(draw_documents(recipe.seed), rank, training.microbatch)
     loop.one_update(state, training, rank, inputs, Stopwatch(rank.synchronise), lambda: None)
     return {name: parameter.detach() for name, parameter in network.parameters().items()}

@@ -1,13 +1,13 @@
 """Greedy generation in batches, with a cache of keys and values.
 
-Shape suffixes: B documents, S cached and new positions, V vocabulary.
+Shape suffixes: B documents, T prompt positions, S cached and new positions, H hidden size, V
+vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -52,9 +52,9 @@ def generate(
     answers = [Answer() for _ in prompts]
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
-        rows = _Rows(model, [prompts[place] for place in places])
         writing = [answers[place] for place in places]
         with torch.autocast(model.device.type, torch.bfloat16, enabled=autocast == "bf16"):
+            rows = _Rows(model, [prompts[place] for place in places], max_new_tokens)
             _write(rows, writing, max_new_tokens, frozenset(end_tokens), tick)
         progress(min(start + batch, len(order)))
     return answers
@@ -86,37 +86,43 @@ def _write(
 
 
 class _Rows:
-    """A batch in generation: left-padded prompts, and the cache of what was read so far."""
+    """A batch in generation: prompts, and the cache of what was read so far.
 
-    def __init__(self, model: CausalModel, prompts: Sequence[Sequence[int]]) -> None:
+    Prompts are padded on the right, so reading them needs no mask; what is written goes behind
+    the padding, which later steps mask out.
+    """
+
+    def __init__(
+        self, model: CausalModel, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> None:
         self._model = model
-        width = max(map(len, prompts))
-        ids_BS = torch.zeros(len(prompts), width, dtype=torch.int64)
-        mask_BS = torch.zeros_like(ids_BS)
+        lengths_B = torch.tensor([len(prompt) for prompt in prompts])
+        width = int(lengths_B.max())
+        ids_BT = torch.zeros(len(prompts), width, dtype=torch.int64)
         for row, prompt in enumerate(prompts):
-            ids_BS[row, width - len(prompt) :] = torch.tensor(prompt)
-            mask_BS[row, width - len(prompt) :] = 1
-        self._new_BT = ids_BS.to(model.device)
-        self._mask_BS = mask_BS.to(model.device)
-        self._positions_BT = (self._mask_BS.cumsum(1) - 1).clamp_min(0)
-        self._cache: Any = None
+            ids_BT[row, : len(prompt)] = torch.tensor(prompt)
+        self._length_B = lengths_B.to(model.device)
+        self._mask_BS = torch.arange(width, device=model.device) < self._length_B[:, None]
+        hidden_BTH, self._cache = model.read(ids_BT.to(model.device), width + max_new_tokens)
+        last = (torch.arange(len(prompts), device=model.device), self._length_B - 1)
+        self._hidden_BH = hidden_BTH[last]
 
     def next_tokens(self) -> Tensor:
-        """Read the new tokens; the most likely next one of each row. FP32 logits decide."""
-        hidden_BTH, self._cache = self._model.extend(
-            self._new_BT, self._mask_BS, self._positions_BT, self._cache
-        )
+        """The most likely next token of each row. FP32 logits decide."""
         with torch.autocast(self._model.device.type, enabled=False):
-            logits_BV = F.linear(hidden_BTH[:, -1].float(), self._model.head_VH)
+            logits_BV = F.linear(self._hidden_BH.float(), self._model.head_VH)
         return logits_BV.argmax(-1)
 
     def append(self, chosen_B: Tensor, going: list[int]) -> None:
-        """Put the chosen tokens behind the rows `going`, and drop the others."""
+        """Read the chosen tokens of the rows `going`, and drop the others."""
         if len(going) < chosen_B.shape[0]:
             keep = torch.tensor(going, device=chosen_B.device)
-            self._cache.batch_select_indices(keep)
+            self._cache.keep(keep)
             chosen_B = chosen_B[keep]
-            self._mask_BS, self._positions_BT = self._mask_BS[keep], self._positions_BT[keep]
-        self._new_BT = chosen_B[:, None]
-        self._mask_BS = F.pad(self._mask_BS, (0, 1), value=1)
-        self._positions_BT = self._positions_BT[:, -1:] + 1
+            self._mask_BS, self._length_B = self._mask_BS[keep], self._length_B[keep]
+        self._mask_BS = F.pad(self._mask_BS, (0, 1), value=True)
+        hidden_B1H = self._model.step(
+            chosen_B[:, None], self._length_B[:, None], self._mask_BS, self._cache
+        )
+        self._length_B = self._length_B + 1
+        self._hidden_BH = hidden_B1H[:, 0]

@@ -16,7 +16,7 @@ from trainer.recipe import Train
 from trainer.schedule import lr_share
 from trainer.state import State
 from trainer.timers import Stopwatch
-from trainer.update import apply, clip
+from trainer.update import clip
 
 Attempt = Callable[[Callable[[], Tensor]], Tensor]
 
@@ -160,7 +160,7 @@ def change_parameters(state: State, recipe: Train, gradients: Mapping[str, Tenso
     """Clip the global gradients and step. Returns their norm before clipping."""
     norm = clip(gradients, recipe.clip_norm)
     state.update += 1
-    apply(state.optimizer, lr_of(recipe, state.update))
+    state.optimizer.step(lr_of(recipe, state.update), state.update)
     return norm
 
 

@@ -1,26 +1,32 @@
-"""Loading a causal language model, and the two things that a task needs of it.
+"""Loading a causal language model, and what tasks need of it.
 
-Shape suffixes: B documents, T positions, H hidden size, V vocabulary, N target positions.
+Shape suffixes: B documents, T new positions, S cached and new positions, H hidden size, V
+vocabulary.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from trainer.cache import Cache
+from trainer.contract import read_json
 from trainer.errors import TrainerError
+from trainer.llama import Llama, Shape
 
 
 class Network(Protocol):
     """What the objective needs: hidden states, and the head as one matrix."""
 
     def hidden(self, ids_BT: Tensor) -> Tensor:
-        """Last hidden states, B×T×H, each position from itself and those before it."""
+        """Last hidden states of right-padded documents, B×T×H, each position from itself and
+        those before it (so padding needs no mask).
+        """
 
     @property
     def head_VH(self) -> Tensor:
@@ -30,85 +36,107 @@ class Network(Protocol):
         """Every trained tensor once (a tied head under the embedding's name)."""
 
 
-class CausalModel:
-    """A transformers model whose head is a plain matrix, in FP32, with PyTorch's attention."""
+class KeptRows(Protocol):
+    """A cache of keys and values."""
 
-    def __init__(self, model: Any, device: torch.device) -> None:
-        self._model = model.to(device)
+    def keep(self, rows: Tensor) -> None:
+        """Drop all documents but those at `rows`."""
+
+
+class CausalModel(Network, Protocol):
+    """A network that also reads step by step."""
+
+    device: torch.device
+
+    def read(self, ids_BT: Tensor, capacity: int) -> tuple[Tensor, KeptRows]:
+        """Hidden states of right-padded prompts, and a cache for `capacity` positions."""
+
+    def step(
+        self, ids_B1: Tensor, positions_B1: Tensor, mask_BS: Tensor, cache: KeptRows
+    ) -> Tensor:
+        """Hidden states B×1×H of one new token a document, which goes behind the cached ones.
+
+        `positions_B1` count real tokens; `mask_BS` is false where the cache holds padding.
+        """
+
+    def train(self, *, checkpointing: bool) -> None:
+        """Get ready for backward passes; with `checkpointing` they recompute activations."""
+
+    def eval(self) -> None:
+        """Get ready for forward passes only."""
+
+
+class LlamaModel:
+    """A Llama on a device, in FP32."""
+
+    def __init__(self, llama: Llama, device: torch.device) -> None:
+        self._llama = llama.to(device)
         self.device = device
-        self._cache_field = "cache" if _accepts_cache(model) else "past_key_values"
 
     def parameters(self) -> dict[str, nn.Parameter]:
         """Every trained tensor once, by its transformers name."""
-        return dict(self._model.named_parameters())
+        return dict(self._llama.named_parameters())
 
     @property
     def head_VH(self) -> Tensor:
         """The head's matrix; the embedding's where they are tied."""
-        head: Tensor = self._model.get_output_embeddings().weight
-        return head
+        return self._llama.head_VH
 
     def hidden(self, ids_BT: Tensor) -> Tensor:
         """Last hidden states of right-padded documents."""
-        # Padding comes after every real token, so causality alone keeps it out.
-        hidden: Tensor = self._model.base_model(input_ids=ids_BT, use_cache=False)[0]
+        hidden: Tensor = self._llama(ids_BT)
         return hidden
 
-    def extend(
-        self, ids_BT: Tensor, mask_BS: Tensor, positions_BT: Tensor, cache: Any
-    ) -> tuple[Tensor, Any]:
-        """Hidden states of new tokens behind cached ones, and the longer cache.
+    def read(self, ids_BT: Tensor, capacity: int) -> tuple[Tensor, Cache]:
+        """Hidden states of right-padded prompts, and a cache for `capacity` positions."""
+        cache = Cache(capacity)
+        hidden: Tensor = self._llama(ids_BT, cache=cache)
+        cache.advance(ids_BT.shape[1])
+        return hidden, cache
 
-        `mask_BS` covers cached and new positions: 1 for real ones, 0 for left padding.
-        """
-        out = self._model.base_model(
-            input_ids=ids_BT,
-            attention_mask=mask_BS,
-            position_ids=positions_BT,
-            use_cache=True,
-            **({} if cache is None else {self._cache_field: cache}),
-        )
-        return out.last_hidden_state, getattr(out, self._cache_field)
+    def step(
+        self, ids_B1: Tensor, positions_B1: Tensor, mask_BS: Tensor, cache: KeptRows
+    ) -> Tensor:
+        """Hidden states of one new token a document."""
+        assert isinstance(cache, Cache)
+        hidden: Tensor = self._llama(ids_B1, positions_B1, mask_BS, cache)
+        cache.advance(1)
+        return hidden
 
     def train(self, *, checkpointing: bool) -> None:
-        """Get ready for backward passes; with `checkpointing` they recompute activations."""
-        self._model.train()
-        if checkpointing:
-            self._model.gradient_checkpointing_enable({"use_reentrant": False})
+        """Keep or recompute activations."""
+        self._llama.recompute_activations(checkpointing)
 
     def eval(self) -> None:
-        """Get ready for forward passes only."""
-        self._model.eval()
-
-
-def _accepts_cache(model: Any) -> bool:
-    """transformers renamed the argument `past_key_values` to `cache` between 5.17 and 5.24."""
-    import inspect
-
-    return "cache" in inspect.signature(model.base_model.forward).parameters
+        """Nothing differs: a Llama has no dropout."""
 
 
 def load(folder: Path, device: torch.device) -> CausalModel:
     """The model in a folder of model.safetensors and config.json. Raises TrainerError.
 
-    No token is padding to the network: a padding row would silently lose its gradient.
+    Plain Llamas run in this package's own code, others through transformers. No token is
+    padding to the network: a padding row would silently lose its gradient.
     """
-    config_value = json.loads((folder / "config.json").read_text())
-    names = config_value.get("architectures") or []
-    if names not in (["LlamaForCausalLM"],):
-        raise TrainerError(f"{folder}/config.json names {names}; only LlamaForCausalLM is known")
-    # These two modules alone: the package's auto classes take seconds longer to import.
-    from transformers.models.llama.configuration_llama import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaForCausalLM
-    from transformers.utils import logging
+    config = read_json(folder / "config.json")
+    shape = Shape.of(config)
+    if shape is None:
+        from trainer.hub_model import load_hub_model
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    config = LlamaConfig.from_pretrained(folder)
-    config.pad_token_id = None
-    model = LlamaForCausalLM.from_pretrained(
-        folder, config=config, dtype=torch.float32, attn_implementation="sdpa"
-    )
-    with torch.no_grad():  # off the mapped file, which training must not share
-        for parameter in model.parameters():
-            parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
-    return CausalModel(model, device)
+        return load_hub_model(folder, config, device)
+    llama = Llama(shape)
+    _fill(llama, folder / "model.safetensors")
+    return LlamaModel(llama, device)
+
+
+def _fill(llama: Llama, path: Path) -> None:
+    """Put a file's tensors into a network that was only allocated; they must fit exactly."""
+    named: dict[str, Any] = dict(llama.named_parameters())
+    tensors = load_file(path)
+    if named.keys() != tensors.keys():
+        odd = sorted(named.keys() ^ tensors.keys())[:3]
+        raise TrainerError(f"{path} and its config.json disagree about {', '.join(odd)}")
+    with torch.no_grad():
+        for name, parameter in named.items():
+            if parameter.shape != tensors[name].shape:
+                raise TrainerError(f"{path}: {name} has the shape {tuple(tensors[name].shape)}")
+            parameter.copy_(tensors[name])

@@ -86,7 +86,8 @@ def join(job: Job) -> Iterator[Rank]:
 
 def _prefer_determinism() -> None:
     """Deterministic kernels where there are any; memory left as it was allocated (it is slow)."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Not use_deterministic_algorithms: that imports torch's compiler, which takes seconds.
+    torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 

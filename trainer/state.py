@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from trainer.exchange import Exchange
 from trainer.model import Network
+from trainer.update import AdamW
 
-_MOMENTS = ("exp_avg", "exp_avg_sq")
+_FIRST, _SECOND = "first.", "second."
+_EXCHANGE = "exchange."
 _RNG = "rng.cpu"
 _RNG_CUDA = "rng.cuda"
 
@@ -21,7 +23,7 @@ class State:
     """Everything that decides what the next update does, beside the prepared inputs."""
 
     network: Network
-    optimizer: torch.optim.AdamW
+    optimizer: AdamW
     exchange: Exchange
     update: int = 0
     """Updates done; the next one reads the schedule there."""
@@ -43,16 +45,14 @@ class State:
 
     def shared_tensors(self) -> dict[str, Tensor]:
         """What every rank holds alike, beside the parameters: the optimizer's moments."""
-        tensors = {}
-        for name, parameter in self.parameters().items():
-            for moment in _MOMENTS:
-                if parameter in self.optimizer.state:
-                    tensors[f"{moment}.{name}"] = self.optimizer.state[parameter][moment]
-        return tensors
+        first, second = self.optimizer.first, self.optimizer.second
+        return {f"{_FIRST}{name}": tensor for name, tensor in first.items()} | {
+            f"{_SECOND}{name}": tensor for name, tensor in second.items()
+        }
 
     def rank_tensors(self) -> dict[str, Tensor]:
         """What belongs to this rank alone: exchange state and random state."""
-        tensors = {f"exchange.{name}": value for name, value in self.exchange.state().items()}
+        tensors = {f"{_EXCHANGE}{name}": value for name, value in self.exchange.state().items()}
         tensors[_RNG] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors[_RNG_CUDA] = torch.cuda.get_rng_state()
@@ -63,17 +63,15 @@ class State:
     ) -> None:
         """Go on from saved tensors; the network must hold the saved parameters already."""
         self.update = update
-        for name, parameter in self.parameters().items():
-            moments = {moment: shared.get(f"{moment}.{name}") for moment in _MOMENTS}
-            if any(value is None for value in moments.values()):
-                continue
-            self.optimizer.state[parameter] = {
-                "step": torch.tensor(float(update), device=parameter.device),
-                **{key: value.to(parameter) for key, value in moments.items() if value is not None},
-            }
-        prefix = "exchange."
+        for name in self.parameters():
+            self.optimizer.first[name].copy_(shared[f"{_FIRST}{name}"])
+            self.optimizer.second[name].copy_(shared[f"{_SECOND}{name}"])
         self.exchange.restore(
-            {name[len(prefix) :]: value for name, value in of_rank.items() if name[:9] == prefix}
+            {
+                name.removeprefix(_EXCHANGE): tensor
+                for name, tensor in of_rank.items()
+                if name.startswith(_EXCHANGE)
+            }
         )
         torch.set_rng_state(of_rank[_RNG].cpu())
         if _RNG_CUDA in of_rank:

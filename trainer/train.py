@@ -19,7 +19,7 @@ from trainer.receipts import write_receipt
 from trainer.recipe import Train
 from trainer.state import State
 from trainer.timers import Stopwatch
-from trainer.update import adamw
+from trainer.update import AdamW
 
 
 @dataclass
@@ -67,7 +67,7 @@ def make_state(job: Job, recipe: Train, rank: Rank) -> State:
     network.train(checkpointing=recipe.checkpointing)
     return State(
         network,
-        adamw(network.parameters(), recipe.optimizer),
+        AdamW(network.parameters(), recipe.optimizer),
         exchange.make(recipe.exchange, rank.workers, recipe.seed),
     )
 

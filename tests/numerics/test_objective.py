@@ -25,11 +25,11 @@ def updates() -> list[list[Document]]:
 def plain_training(folder: Path) -> tuple[list[float], list[float], dict[str, np.ndarray]]:
     """One document at a time, full logits, torch's AdamW: losses, norms, parameters.
 
-    Takes nothing from the trainer but the loaded model.
+    Takes nothing from the trainer: the model is transformers'.
     """
-    from trainer import model
+    from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
-    network = model.load(folder, torch.device("cpu"))._model
+    network = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
     named = dict(network.named_parameters())
     optimizer = torch.optim.AdamW(
         [

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import transformers.models.llama.modeling_llama  # noqa: F401 - once, in the fork server
 from torch import Tensor
 
 from trainer import checkpoint, exchange, loop, model, roots, start
@@ -19,7 +18,7 @@ from trainer.ranks import Rank
 from trainer.recipe import Exchange, Train
 from trainer.state import State
 from trainer.timers import Stopwatch
-from trainer.update import adamw
+from trainer.update import AdamW
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def make_state(folder: Path, recipe: Train, workers: int) -> State:
     network = model.load(folder, CPU)
     network.train(checkpointing=recipe.checkpointing)
-    optimizer = adamw(network.parameters(), recipe.optimizer)
+    optimizer = AdamW(network.parameters(), recipe.optimizer)
     return State(network, optimizer, exchange.make(recipe.exchange, workers, recipe.seed))
 
 
@@ -78,7 +77,7 @@ def resume(
         open(out / "ready", "w").close()
     torch.distributed.barrier() if workers > 1 else None
     second = make_state(out / str(rank) / "candidate", recipe, workers)
-    differed = second.update != stop and not second.shared_tensors()
+    differed = second.update != stop and not any(t.any() for t in second.shared_tensors().values())
     checkpoint.read_state(out / str(rank), out / "0", second, rank)
     _drain(loop.run(second, recipe, seat, iter(updates[stop:]), Stopwatch(), lambda: None))
     return (
