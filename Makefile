@@ -65,7 +65,7 @@ lock: $(UV)
 	$(LOCK) requirements/model.in --no-deps -o requirements/model.txt
 
 schemas: $(VENV)/.local
-	$(BIN)/python -m harness.plan.schema
+	$(BIN)/python -m harness.schemas
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

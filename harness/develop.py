@@ -7,6 +7,9 @@ study that follows.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from harness import pipeline
 from harness.clock import Clock
@@ -39,6 +42,7 @@ class DevelopedModel(Model):
 class Development(Model):
     """development.json."""
 
+    schema_: Literal["harness/development/1"] = Field("harness/development/1", alias="schema")
     run: str
     plan: str
     plan_hash: Sha256

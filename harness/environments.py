@@ -39,7 +39,9 @@ def environment_folder(cache: Path, requirements_sha256: str) -> Path:
 def build(source: Source, cache: Path, *, as_found: bool) -> Environment:
     """Build the pinned environment, or describe the one that is found. Raises Waiting."""
     if as_found or source.requirements is None:
-        return Environment(path="", manifest=_helper("describe")["manifest"], requirements_sha256=None)
+        return Environment(
+            path="", manifest=_helper("describe")["manifest"], requirements_sha256=None
+        )
     digest, _ = contract.hash_file(source.requirements)
     folder = environment_folder(cache, digest)
     shown = _helper("build", "--requirements", str(source.requirements), "--folder", str(folder))

@@ -70,9 +70,7 @@ def _arms(folder: Path, done: Receipts) -> None:
                 folder / "arms" / arm.arm / f"receipt-{rank.rank}.json", rank.to_json()
             )
     for model in done.of(EvaluateReceipt).models:
-        contract.write_json(
-            folder / "models" / model.name / "receipt-0.json", model.rank.to_json()
-        )
+        contract.write_json(folder / "models" / model.name / "receipt-0.json", model.rank.to_json())
 
 
 def _commits(study: Study, folder: Path, done: Receipts) -> None:

@@ -32,10 +32,12 @@ class Started(Model):
     job: str
 
 
-class Port(Model):
-    """Rendezvous port of one attempt."""
+class Terms(Model):
+    """What every rank of one attempt is started with, also when the start is repeated."""
 
     port: int
+    """Rendezvous port; 0 with one node."""
+    ends_by_utc: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class GroupJob:
     pushed: tuple[PushedHost, ...]
     model: str
     """Folder of the model to start from, in each host's work folder."""
-    ends_by_utc: str
+    limit_s: float
+    """The job is ended after this long, and at the fleet's deadline in any case."""
     label: str
     unit: str = "update"
     heartbeat: bool = True
@@ -68,9 +71,9 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
 
     def go() -> Attempt:
-        port = _port(study, group)
+        terms = _terms(study, fleet, group)
         for rank, host in enumerate(group.hosts):
-            _start(study, fleet, group, rank, host, port)
+            _start(study, fleet, group, rank, host, terms)
         return _follow(study, group)
 
     return study.journal.effect(
@@ -82,22 +85,23 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     )
 
 
-def _port(study: Study, group: GroupJob) -> int:
-    def ask() -> Port:
+def _terms(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
+    def ask() -> Terms:
+        ends = min(study.clock.after(group.limit_s), fleet.deadline_utc)
         if len(group.hosts) == 1:
-            return Port(port=0)
+            return Terms(port=0, ends_by_utc=ends)
         first = group.hosts[0]
         answer = contract.parse(first.helper("tree", "port", first.address).stdout)
-        return Port(port=int(answer["port"]))
+        return Terms(port=int(answer["port"]), ends_by_utc=ends)
 
-    key = f"port/{group.key}"
-    return study.journal.effect(key, Port, intent={}, act=ask, adopt=lambda: None).port
+    key = f"terms/{group.key}"
+    return study.journal.effect(key, Terms, intent={}, act=ask, adopt=lambda: None)
 
 
 def _start(
-    study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int
+    study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms
 ) -> None:
-    job = _job(fleet, group, rank, host, port)
+    job = _job(fleet, group, rank, host, terms)
 
     def act() -> Started:
         recipe = study.work / "recipes" / f"{job.id}.json"
@@ -119,7 +123,7 @@ def _start(
     )
 
 
-def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int) -> Job:
+def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms) -> Job:
     environment = job_environment(host, group.pushed)
     environment["HARNESS_FLEET"] = fleet.id
     if group.recipe["device"] == "cuda" and fleet.kind == "local":
@@ -133,7 +137,7 @@ def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int) 
         rank=rank,
         nodes=len(group.hosts),
         address=group.hosts[0].address,
-        port=port,
+        port=terms.port,
         interface="lo" if fleet.kind == "local" else "",
     )
     return Job(
@@ -141,7 +145,7 @@ def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, port: int) 
         argv=tuple(argv),
         folder=f"jobs/{group.job}",
         environment=environment,
-        ends_by_utc=group.ends_by_utc,
+        ends_by_utc=terms.ends_by_utc,
     )
 
 
@@ -251,14 +255,16 @@ def _show(study: Study, group: GroupJob) -> None:
     beat = read_heartbeat(group.hosts[0], group.out, 0)
     if beat is None:
         return
-    loss = beat.get("loss")
-    text = f"{group.label}  loss {loss:.3f}" if isinstance(loss, (int, float)) else group.label
-    rate = beat.get("tokens_per_s")
+    loss, rate = beat.get("loss"), beat.get("tokens_per_s")
+    done, of = int(beat.get("done") or 0), int(beat.get("of") or 0)
+    text = f"{group.unit} {done}/{of}" if of else str(beat.get("phase", ""))
+    if isinstance(loss, (int, float)):
+        text += f"  loss {loss:.3f}"
     study.progress.item(
-        group.key,
+        group.label,
         text,
-        done=int(beat.get("done") or 0),
-        of=int(beat.get("of") or 0),
+        done=done,
+        of=of,
         rate=float(rate) if isinstance(rate, (int, float)) else None,
         unit="tok/s",
     )
@@ -279,7 +285,9 @@ def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) ->
     return Attempt(
         number=int(group.key.rsplit("/", 1)[1]),
         outcome="failed" if why else "done",
-        started_utc=min((s.started_utc for s in states if s.started_utc), default=study.clock.utc()),
+        started_utc=min(
+            (s.started_utc for s in states if s.started_utc), default=study.clock.utc()
+        ),
         ended_utc=max((s.ended_utc for s in states if s.ended_utc), default=study.clock.utc()),
         seconds=max((s.seconds or 0.0 for s in states), default=0.0),
         exit_codes={h.name: s.exit_code for h, s in zip(group.hosts, states, strict=True)},

@@ -15,7 +15,7 @@ FILES = ("closing.json", "results.json", "resources.json")
 
 
 def keep(run: Path, into: Path) -> Path:
-    """Copy the small record of a run. Raises BadInput when it is not finished or is kept already."""
+    """Copy a run's small record. Raises BadInput when it is not finished or kept already."""
     closing = load_file(ClosingRecord, run / "closing.json", next_command="harness status")
     folder = into / closing.plan
     if folder.exists():

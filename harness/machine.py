@@ -16,7 +16,8 @@ def device_of(plan: Plan, hosts: tuple[HostFacts, ...]) -> Literal["cpu", "cuda"
     enough = gpus >= plan.workers
     if asked == "cuda" and not enough:
         raise BadInput(
-            f"the plan asks for CUDA on {plan.workers} worker(s) and this computer shows {gpus} GPU(s)",
+            f"the plan asks for CUDA on {plan.workers} worker(s), and this computer shows "
+            f"{gpus} GPU(s)",
             where="#/hosts/local/device",
         )
     return "cuda" if asked == "cuda" or (asked == "auto" and enough and gpus > 0) else "cpu"

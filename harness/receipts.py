@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from harness.fleet.protocol import Deadline
 from harness.hosts.protocol import HostFacts
 from harness.plan.kinds import CountOrZero, Money, Sha256
@@ -23,6 +25,7 @@ StageName = Literal[
 class Receipt(Model):
     """What every receipt holds."""
 
+    schema_: Literal["harness/receipt/1"] = Field("harness/receipt/1", alias="schema")
     stage: StageName
     run: str
     plan_hash: Sha256

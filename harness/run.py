@@ -6,6 +6,9 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from harness import pipeline
 from harness.clock import Clock
@@ -27,6 +30,7 @@ from trainer import contract
 class RunRecord(Model):
     """run.json of a run folder."""
 
+    schema_: Literal["harness/run/1"] = Field("harness/run/1", alias="schema")
     run: str
     plan: str
     plan_hash: Sha256

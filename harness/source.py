@@ -40,9 +40,7 @@ def trainer_folder(loaded: LoadedPlan) -> Path:
     else:
         folder = Path(trainer.__file__).parent
     if not (folder / "launch").is_file():
-        raise BadInput(
-            "the trainer has no executable `launch`", where=f"{loaded.path}#/trainer"
-        )
+        raise BadInput("the trainer has no executable `launch`", where=f"{loaded.path}#/trainer")
     return folder
 
 

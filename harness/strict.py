@@ -75,11 +75,14 @@ def pointer(loc: tuple[int | str, ...], value: Any) -> str:
     for i, step in enumerate(loc):
         last = i + 1 == len(loc)
         # A union's tag may have the name of a member, so only an inner value is stepped into.
-        if isinstance(here, dict) and step in here and (last or isinstance(here[step], dict | list)):
-            here = here[step]
+        if isinstance(here, dict):
+            inner = here.get(str(step))
+            if not last and not isinstance(inner, dict | list):
+                continue
+            here = inner
         elif isinstance(here, list) and isinstance(step, int) and step < len(here):
             here = here[step]
-        elif not last or not isinstance(here, dict):
+        else:
             continue
         parts.append(str(step).replace("~", "~0").replace("/", "~1"))
     return "".join(f"/{part}" for part in parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 from harness import receipts as r
 from harness.clock import Clock
@@ -80,5 +80,5 @@ class Receipts:
         """The receipt of that type. Raises Refused when its stage has not run."""
         for receipt in self.by_stage.values():
             if isinstance(receipt, kind):
-                return cast(R, receipt)
+                return receipt
         raise Refused(f"a stage needs the {kind.__name__}, and it is not there")

@@ -20,7 +20,9 @@ from harness.strict import load_file
 @app.command()
 def check(
     plan: PlanFile,
-    local: Annotated[bool, typer.Option("--local", help="Check for workers on this computer.")] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="Check for workers on this computer.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what is declared, the worst-case cost and the predicted times. Exit 2 on an error."""

@@ -10,8 +10,8 @@ import typer
 from harness import run as runs_of
 from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish
 from harness.display.output import print_json, show
-from harness.display.tables import final_table
 from harness.display.progress import Progress
+from harness.display.tables import final_table
 from harness.errors import BadInput, HarnessError
 from harness.plan import LoadedPlan, load_plan
 from harness.results import Resources, Results

@@ -13,7 +13,6 @@ from harness.display.progress import Progress
 from harness.display.status import status_tables, status_value
 from harness.errors import BadInput
 from harness.journal import Entry, read_entries
-from harness.journal import read_entries
 from harness.run import Place, RunRecord, still_running
 from harness.strict import load_file
 

@@ -47,9 +47,7 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
         score_model(study, done, name, named[name], "test") for name in (REFERENCE, *arms)
     )
     pairs = [(arms[0], other) for other in arms[1:]]
-    distances = tuple(
-        _compare(study, done, candidate, reference) for reference, candidate in pairs
-    )
+    distances = tuple(_compare(study, done, candidate, reference) for reference, candidate in pairs)
     return EvaluateReceipt(**stamp.close(), models=models, distances=distances)
 
 
@@ -80,7 +78,7 @@ def score_model(
         hosts=(host,),
         pushed=done.of(PushReceipt).hosts,
         model=folder,
-        ends_by_utc=min(study.clock.after(EVALUATE_S), fleet.deadline_utc),
+        limit_s=EVALUATE_S,
         label=f"evaluate {name}",
         unit="case",
     )
@@ -186,7 +184,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         hosts=(host,),
         pushed=done.of(PushReceipt).hosts,
         model=f"models/{candidate}",
-        ends_by_utc=min(study.clock.after(EVALUATE_S), fleet.deadline_utc),
+        limit_s=EVALUATE_S,
         label=f"compare {candidate} with {reference}",
         heartbeat=False,
     )

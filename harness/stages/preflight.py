@@ -118,9 +118,7 @@ def _link(server: Host, client: Host) -> dict[str, float]:
     return answer
 
 
-def _dry_runs(
-    study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
-) -> Iterator[Line]:
+def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -> Iterator[Line]:
     """The whole command line of every arm, checked without starting anything."""
     pushed = done.of(PushReceipt).hosts
     for arm in study.plan.arms:
@@ -146,16 +144,17 @@ def _dry_runs(
             )
             environment = jobs.job_environment(host, pushed)
             ended = host.run(
-                [argv[0], "--dry-run", *argv[1:]], timeout_s=300, environment=environment, check=False
+                [argv[0], "--dry-run", *argv[1:]],
+                timeout_s=300,
+                environment=environment,
+                check=False,
             )
             words = (ended.stderr.strip().splitlines() or ["accepted"])[-1]
             observed = "accepted" if ended.exit_code == 0 else words[:200]
             yield _line(host, f"dry run of {arm.name}", observed, "accepted", ended.exit_code == 0)
 
 
-def _check(
-    study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
-) -> Iterator[Line]:
+def _check(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -> Iterator[Line]:
     """The weighted-update check and an all-reduce between real ranks."""
     provisioned = done.of(ProvisionReceipt)
     fleet = study.fleet(provisioned)
@@ -166,7 +165,7 @@ def _check(
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
         model="seed",
-        ends_by_utc=min(study.clock.after(CHECK_S), fleet.deadline_utc),
+        limit_s=CHECK_S,
         label="weighted-update check",
         heartbeat=False,
     )

@@ -79,7 +79,7 @@ def _trial(
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
         model="seed",
-        ends_by_utc=min(study.clock.after(TRIAL_S), fleet.deadline_utc),
+        limit_s=TRIAL_S,
         label=f"probe {arm.name}, microbatch {microbatch}",
         heartbeat=False,
     )

@@ -72,9 +72,7 @@ def _admit(study: Study) -> Admitted:
             deadline_utc=study.clock.after(study.plan.budget.deadline_s),
         )
 
-    return study.journal.effect(
-        "provision/admit", Admitted, intent={}, act=act, adopt=lambda: None
-    )
+    return study.journal.effect("provision/admit", Admitted, intent={}, act=act, adopt=lambda: None)
 
 
 def _arm(study: Study, fleet: LocalFleet) -> None:

@@ -68,7 +68,5 @@ def _closing(study: Study, done: Receipts) -> ClosingRecord:
         ended=ended.ended,
         residue=ended.residue,
         resources=load_file(Resources, study.folder / "resources.json"),
-        stages={
-            receipt.stage: receipt.seconds for receipt in (sealed, preserved, released, ended)
-        },
+        stages={receipt.stage: receipt.seconds for receipt in (sealed, preserved, released, ended)},
     )

@@ -43,9 +43,11 @@ def seal(study: Study, done: Receipts, stamp: Stamp) -> SealReceipt:
 
 
 def _known_secrets() -> dict[str, bytes]:
-    """Values of this process's environment that are named like secrets."""
+    """Values of this process's environment that are named like secrets, not like their files."""
     return {
-        name: os.fsencode(value)
+        name: os.fsencode(value.strip())
         for name, value in os.environ.items()
-        if len(value) >= 8 and any(word in name.upper() for word in SECRET_NAMES)
+        if len(value.strip()) >= 8
+        and any(word in name.upper() for word in SECRET_NAMES)
+        and not name.upper().endswith(("FILE", "PATH", "DIR"))
     }

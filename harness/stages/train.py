@@ -48,7 +48,7 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     hosts = ready_hosts(study, done)
     prepared = load_file(Prepared, study.prepared_path)
     arms = tuple(_arm(study, done, arm, hosts[: arm.workers], prepared) for arm in study.plan.arms)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if fleet.kind == "local":
         notes = ("traffic caps are not enforced between workers of one computer",)
     return TrainReceipt(**stamp.close(), notes=notes, arms=arms)
@@ -72,7 +72,7 @@ def _arm(
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
         model="seed",
-        ends_by_utc=min(study.clock.after(arm.limits.seconds), fleet.deadline_utc),
+        limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
     )
     made, out = jobs.attempts(study, fleet, group, arm.attempts)
@@ -142,13 +142,11 @@ def _verify(
         )
 
 
-def _candidate(
-    study: Study, arm: Arm, host: Host, out: str, receipt: RankReceipt
-) -> Candidate:
+def _candidate(study: Study, arm: Arm, host: Host, out: str, receipt: RankReceipt) -> Candidate:
+    folder = f"{host.work}/{out}/candidate"
     answer = host.helper(
-        "stage", "put", "--store", study.store.address(), "--folder", f"{host.work}/{out}/candidate",
-        timeout_s=3600,
-    )  # fmt: skip
+        "stage", "put", "--store", study.store.address(), "--folder", folder, timeout_s=3600
+    )
     files = tuple(
         Artifact(name=row["name"], sha256=row["sha256"], bytes=row["bytes"])
         for row in contract.parse(answer.stdout)

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from harness.errors import Refused
 from harness.evidence_folder import materialise
-from harness.receipts import Agreement, EvaluateReceipt, PrepareReceipt, TrainReceipt, ValidateReceipt
+from harness.receipts import (
+    Agreement,
+    EvaluateReceipt,
+    PrepareReceipt,
+    TrainReceipt,
+    ValidateReceipt,
+)
 from harness.stages.stamp import Stamp
 from harness.study import Receipts, Study
 from harness.validation.losses import check_losses, check_retention_losses

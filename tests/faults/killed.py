@@ -56,7 +56,9 @@ def write_half(self: Journal, line: bytes) -> None:
     die()
 
 
-def effect_killed(self: Journal, key: str, outcome: Any, *, act: Callable[[], Any], **more: Any) -> Any:
+def effect_killed(
+    self: Journal, key: str, outcome: Any, *, act: Callable[[], Any], **more: Any
+) -> Any:
     def act_then_die() -> Any:
         result = act()
         if MODE == "effect" and once(f"effect {key}"):
@@ -67,6 +69,6 @@ def effect_killed(self: Journal, key: str, outcome: Any, *, act: Callable[[], An
 
 
 Journal.append = append_killed  # type: ignore[method-assign]
-Journal.effect = effect_killed  # type: ignore[method-assign,assignment]
+Journal.effect = effect_killed  # type: ignore[method-assign]
 sys.argv = ["harness", "run", sys.argv[3], "--local", "--runs", sys.argv[4]]
 cli.main()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.plan.schema import FILES, FOLDER, schema_of, stale_schemas, write_schemas
+from harness.schemas import FILES, FOLDER, schema_of, stale_schemas, write_schemas
 
-REWRITE = 'python -c "from harness.plan.schema import write_schemas; write_schemas()"'
+REWRITE = 'python -c "from harness.schemas import write_schemas; write_schemas()"'
 
 
 def test_every_schema_file_is_current() -> None:

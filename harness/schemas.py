@@ -7,21 +7,35 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from harness.closing import ClosingRecord
+from harness.develop import Development
+from harness.journal import Entry
 from harness.plan.plan import Plan
 from harness.plan.pretty import pretty
 from harness.prepared import Prepared
 from harness.prices import PriceFile
+from harness.receipts import RECEIPTS
+from harness.report.document import ReportDocument
 from harness.results import Resources, Results
+from harness.run import RunRecord
+from harness.selection import Selection
 from trainer import contract
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 FILES: dict[str, type[BaseModel]] = {
+    "closing": ClosingRecord,
+    "development": Development,
+    "journal-entry": Entry,
     "plan": Plan,
     "prepared": Prepared,
     "prices": PriceFile,
+    "report": ReportDocument,
     "resources": Resources,
     "results": Results,
+    "run": RunRecord,
+    "selection": Selection,
+    **{f"receipt-{stage}": model for stage, model in RECEIPTS.items()},
 }
 """By the name of the file in docs/schemas/."""
 
@@ -57,3 +71,8 @@ def stale_schemas(folder: Path = FOLDER) -> tuple[str, ...]:
         if not (folder / f"{name}.json").is_file()
         or (folder / f"{name}.json").read_bytes() != schema_bytes(name)
     )
+
+
+if __name__ == "__main__":
+    for written in write_schemas():
+        print(written.name)
