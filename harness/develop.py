@@ -42,7 +42,7 @@ class DevelopedModel(Model):
 class Development(Model):
     """development.json."""
 
-    schema_: Literal["harness/development/1"] = Field("harness/development/1", alias="schema")
+    schema_: Literal["harness/development/1"] = Field(default="harness/development/1", alias="schema")
     run: str
     plan: str
     plan_hash: Sha256

@@ -25,7 +25,7 @@ StageName = Literal[
 class Receipt(Model):
     """What every receipt holds."""
 
-    schema_: Literal["harness/receipt/1"] = Field("harness/receipt/1", alias="schema")
+    schema_: Literal["harness/receipt/1"] = Field(default="harness/receipt/1", alias="schema")
     stage: StageName
     run: str
     plan_hash: Sha256

@@ -30,7 +30,7 @@ from trainer import contract
 class RunRecord(Model):
     """run.json of a run folder."""
 
-    schema_: Literal["harness/run/1"] = Field("harness/run/1", alias="schema")
+    schema_: Literal["harness/run/1"] = Field(default="harness/run/1", alias="schema")
     run: str
     plan: str
     plan_hash: Sha256

@@ -44,7 +44,8 @@ def schema_of(name: str) -> dict[str, Any]:
     """The JSON Schema of one kind of file (KeyError when there is no such kind)."""
     model = FILES[name]
     body = model.model_json_schema(by_alias=True, mode="validation")
-    return {"$schema": DIALECT, "$id": f"harness/{name}/1", **body}
+    known = body["properties"].get("schema", {}).get("const", f"harness/{name}/1")
+    return {"$schema": DIALECT, "$id": known, **body}
 
 
 def schema_bytes(name: str) -> bytes:
