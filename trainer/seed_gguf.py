@@ -103,7 +103,11 @@ class _Facts:
         return default
 
     def texts(self, key: str) -> list[str]:
-        """A list of texts; decoded part by part, as `contents` is slow on long lists."""
+        """A list of texts, empty when there is none. Decoded part by part, as the reader's own
+        `contents` is slow on long lists.
+        """
+        if key not in self._fields:
+            return []
         field = self._fields[key]
         return [bytes(field.parts[place]).decode("utf-8") for place in field.data]
 
