@@ -27,7 +27,7 @@ from trainer.seed_hub import open_snapshot
 
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2_ROOT = "08226c0956795505762323ee9738602770f7e3643de5325754cbe9e4cce00f44"
-SPLITS = {"\n\n14": ["ĊĊ", "1", "4"], '"52  5': ['"', "5", "2", "Ġ", "Ġ", "5"]}
+SPLITS = {"\n\n14": ["ĊĊ", "1", "4"], '"52  5': ['"', "5", "2", "ĠĠ", "5"]}
 
 
 def test_the_tiny_model_is_the_same_everywhere(model_folder: Path) -> None:
