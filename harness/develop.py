@@ -42,7 +42,9 @@ class DevelopedModel(Model):
 class Development(Model):
     """development.json."""
 
-    schema_: Literal["harness/development/1"] = Field(default="harness/development/1", alias="schema")
+    schema_: Literal["harness/development/1"] = Field(
+        default="harness/development/1", alias="schema"
+    )
     run: str
     plan: str
     plan_hash: Sha256

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,28 @@ def toy_plan(**changes: Any) -> dict[str, Any]:
     plan = copy.deepcopy(PLAN)
     plan.update(changes)
     return plan
+
+
+LAUNCH = """#!/usr/bin/env python3
+import os, runpy, sys
+from pathlib import Path
+here = Path(__file__).resolve().parent
+sys.path.insert(0, str(here))
+os.environ.update({settings!r})
+sys.argv[0] = str(here / "toy")
+runpy.run_path(str(here / "toy"), run_name="__main__")
+"""
+
+
+def toy_with(folder: Path, **settings: str) -> dict[str, str]:
+    """A copy of the toy trainer with settings built in (TOY_FAULT, TOY_UPDATE_SECONDS)."""
+    own = folder / "own-trainer"
+    shutil.copytree(TOY, own, ignore=shutil.ignore_patterns("__pycache__"))
+    (own / "launch").rename(own / "toy")
+    launch = own / "launch"
+    launch.write_text(LAUNCH.replace("{settings!r}", repr(settings)))
+    launch.chmod(0o755)
+    return {"kind": "tree", "path": str(own)}
 
 
 def write_plan(folder: Path, plan: dict[str, Any], *, repository: bool = True) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from harness import commitments
+from harness import commitments, source
+from harness.errors import Refused
+from harness.prepared import Prepared
 from harness.receipts import CommitReceipt, PrepareReceipt
 from harness.stages.stamp import Stamp
-from harness.strict import Model
+from harness.strict import Model, load_file
 from harness.study import Receipts, Study
+from trainer import contract
 
 
 class Committed(Model):
@@ -29,7 +32,7 @@ def plan_files(study: Study, repository: commitments.Repository) -> dict[str, by
 
 def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
     """Commit by plumbing onto harness/<run>. Raises BadInput when git cannot."""
-    done.of(PrepareReceipt)
+    _require_unchanged(study, done.of(PrepareReceipt))
     repository = commitments.find_repository(study.loaded.folder, study.folder)
     files = plan_files(study, repository)
     base = repository.tip("HEAD")
@@ -50,6 +53,25 @@ def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
         base=base,
         paths=tuple(sorted(files)),
     )
+
+
+def _require_unchanged(study: Study, prepared: PrepareReceipt) -> None:
+    """prepared.json and what will be pushed are still those that were prepared."""
+    path, again = study.prepared_path, f"harness init NEW-NAME --from {study.loaded.path}"
+    record = load_file(Prepared, path)
+    if contract.hash_of(record.to_json()) != prepared.prepared_sha256:
+        raise Refused(
+            "prepared.json is not what was prepared; a prepared plan is frozen, and a change is "
+            "a new plan",
+            where=str(path),
+            next_command=again,
+        )
+    if source.gather(study.loaded, study.work / "source").sha256 != prepared.source_sha256:
+        raise Refused(
+            "the trainer changed after the plan was prepared",
+            where=f"{path}#/source_sha256",
+            next_command=again,
+        )
 
 
 def require_commitment(study: Study, receipt: CommitReceipt) -> commitments.Repository:

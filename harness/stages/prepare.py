@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from harness import commitments, environments, seed_model, source
 from harness.errors import Refused, Waiting
@@ -146,29 +147,39 @@ WHAT = {
 
 
 def _write(study: Study, record: Prepared) -> str:
-    """Write prepared.json, or compare with it. Returns the hash of its canonical bytes."""
+    """Write prepared.json where there is none, compare with it where there is one.
+
+    Returns the hash of its canonical bytes.
+    """
     path = study.prepared_path
     value = record.to_json()
     if path.exists():
-        known = load_file(Prepared, path).to_json()
-        # The ledger's notes depend on what other studies were committed meanwhile.
-        for name in [*WHAT, *sorted(value)]:
-            if name != "notes" and known.get(name) != value.get(name):
-                raise Refused(
-                    f"{WHAT.get(name, f'{name} differs from what was prepared')}; "
-                    "a prepared plan is frozen, and a change is a new plan",
-                    where=f"{path}#/{name}",
-                    next_command=f"harness init NEW-NAME --from {study.loaded.path}",
-                )
-        return contract.hash_of(known)
+        value = _compared(study, value)
 
     def act() -> Written:
         try:
-            contract.write_json(path, value)
+            if not path.exists():
+                contract.write_json(path, value)
         except OSError as error:
             raise Waiting(f"cannot be written ({error.strerror})", where=str(path)) from None
         return Written(sha256=contract.hash_of(value))
 
-    return study.journal.effect(
+    study.journal.effect(
         "prepare/write", Written, intent={"path": path.name}, act=act, adopt=lambda: None
-    ).sha256
+    )
+    return contract.hash_of(value)
+
+
+def _compared(study: Study, value: dict[str, Any]) -> dict[str, Any]:
+    """What prepared.json says, when it is what was computed now. Raises Refused."""
+    known: dict[str, Any] = load_file(Prepared, study.prepared_path).to_json()
+    for name in [*WHAT, *sorted(value)]:
+        # The ledger's notes depend on what other studies were committed meanwhile.
+        if name != "notes" and known.get(name) != value.get(name):
+            raise Refused(
+                f"{WHAT.get(name, f'{name} differs from what was prepared')}; "
+                "a prepared plan is frozen, and a change is a new plan",
+                where=f"{study.prepared_path}#/{name}",
+                next_command=f"harness init NEW-NAME --from {study.loaded.path}",
+            )
+    return known

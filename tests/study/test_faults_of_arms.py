@@ -1,0 +1,109 @@
+"""Workers that die, hang or never end: counted attempts, kept logs, a resumable run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness.receipts import TrainReceipt
+from harness.strict import load_file
+from tests.study.conftest import Desk, MakeDesk
+from tests.toy_plan import PLAN, toy_with
+
+
+def start(desk: Desk) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness", "run", str(desk.plan), "--local"],
+        cwd=desk.folder, env=desk.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def wait_for(path_of: str, desk: Desk, limit_s: float = 60) -> Path:
+    ends = time.monotonic() + limit_s
+    while time.monotonic() < ends:
+        found = sorted(desk.runs.glob(path_of))
+        if found:
+            return found[0]
+        time.sleep(0.02)
+    raise AssertionError(f"{path_of} never appeared")
+
+
+def pid_of(started: Path) -> int:
+    return int(json.loads(started.read_text())["pid"])
+
+
+def alive(pid: int) -> bool:
+    """Runs; a process that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_killed_rank_is_a_new_attempt_with_its_log(make_desk: MakeDesk, tmp_path: Path) -> None:
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="0.4"))
+    process = start(desk)
+    job = "toy/2*/fleet/hosts/host-1/jobs/train.pair.1/started.json"
+    os.kill(pid_of(wait_for(job, desk)), signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    train = load_file(TrainReceipt, desk.latest / "receipts" / "train.json")
+    pair = train.arms[1]
+    assert [attempt.outcome for attempt in pair.attempts] == ["failed", "done"]
+    assert "host-1: killed by signal 9" in pair.attempts[0].reason
+    assert len(pair.attempts[0].logs) == 2
+    assert train.arms[0].attempts[0].outcome == "done"
+
+
+def test_an_arm_that_always_fails_stops_the_run_and_says_how_to_go_on(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_FAULT="exit:0:2"))
+    done = desk.run()
+    assert done.code == 4, done.err
+    assert "failed 2 of 2 attempts" in " ".join(done.err.split())
+    assert "--abandon" in done.err
+    given_up = desk.run("--abandon", "the toy is broken on purpose")
+    assert given_up.code == 0, given_up.err
+    receipts = {path.stem for path in (desk.latest / "receipts").iterdir()}
+    assert {"release", "terminate"} <= receipts
+    assert desk.run().code == 3, "an abandoned run is not quietly begun again"
+
+
+def test_siblings_of_a_failed_rank_end_within_ten_seconds(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="4"))
+    process = start(desk)
+    other = wait_for("toy/2*/fleet/hosts/host-0/jobs/train.pair.1/started.json", desk, 120)
+    victim = wait_for("toy/2*/fleet/hosts/host-1/jobs/train.pair.1/started.json", desk)
+    began = time.monotonic()
+    os.kill(pid_of(victim), signal.SIGKILL)
+    wait_for("toy/2*/fleet/hosts/host-0/jobs/train.pair.1/exit.json", desk, 10)
+    assert time.monotonic() - began < 10
+    assert not alive(pid_of(other))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Go on with: harness run" in " ".join((out + err).split())
+
+
+def test_the_deadline_ends_an_arm_without_the_operator(make_desk: MakeDesk, tmp_path: Path) -> None:
+    budget = {**PLAN["budget"], "deadline_s": 25}
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="5"), budget=budget)
+    process = start(desk)
+    started = wait_for("toy/2*/fleet/hosts/host-0/jobs/train.single.1/started.json", desk)
+    process.kill()
+    process.communicate()
+    pid = pid_of(started)
+    wait_for("toy/2*/fleet/hosts/host-0/jobs/train.single.1/exit.json", desk, 40)
+    assert not alive(pid)
+    done = desk.run()
+    assert done.code in (3, 4), done.err
+    assert "deadline" in done.err
