@@ -192,7 +192,7 @@ def command_line(
 
 def _follow(study: Study, group: GroupJob) -> Attempt:
     """Wait until every rank ended; one that fails or stalls ends its siblings."""
-    why = ""
+    why, shown = "", ""
     while True:
         states = [host.state(group.job) for host in group.hosts]
         failed = [
@@ -210,7 +210,7 @@ def _follow(study: Study, group: GroupJob) -> Attempt:
                 host.stop(group.job, reason="stopped: a sibling failed") for host in group.hosts
             ]
             break
-        _show(study, group)
+        shown = _show(study, group, shown)
         study.clock.sleep(POLL_S)
     return _attempt(study, group, states, why)
 
@@ -251,10 +251,11 @@ def read_heartbeat(host: Host, out: str, rank: int) -> dict[str, Any] | None:
     return beat if isinstance(beat, dict) and isinstance(beat.get("time"), str) else None
 
 
-def _show(study: Study, group: GroupJob) -> None:
+def _show(study: Study, group: GroupJob, shown: str) -> str:
+    """Show rank 0's heartbeat when it is a new one; returns its time."""
     beat = read_heartbeat(group.hosts[0], group.out, 0)
-    if beat is None:
-        return
+    if beat is None or beat["time"] == shown:
+        return shown
     loss, rate = beat.get("loss"), beat.get("tokens_per_s")
     done, of = int(beat.get("done") or 0), int(beat.get("of") or 0)
     text = f"{group.unit} {done}/{of}" if of else str(beat.get("phase", ""))
@@ -263,11 +264,12 @@ def _show(study: Study, group: GroupJob) -> None:
     study.progress.item(
         group.label,
         text,
-        done=done,
-        of=of,
+        done=done if of else None,
+        of=of or None,
         rate=float(rate) if isinstance(rate, (int, float)) else None,
         unit="tok/s",
     )
+    return str(beat["time"])
 
 
 def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) -> Attempt:

@@ -1,4 +1,4 @@
-"""Whole local runs as a user starts them: a process of `harness`, a git repository, an empty home."""
+"""Whole local runs as a user starts them: a process, a git repository, an empty home."""
 
 from __future__ import annotations
 
