@@ -97,8 +97,7 @@ class _Norm(nn.Module):
         self._epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.float()
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self._epsilon) * self.weight
+        return F.rms_norm(x.float(), self.weight.shape, self.weight, self._epsilon)
 
 
 class _Attention(nn.Module):
@@ -129,8 +128,8 @@ class _Attention(nn.Module):
             k_BkSd, v_BkSd = cache.extend(layer, k_BkSd, v_BkSd)
         out_BhTd = F.scaled_dot_product_attention(
             q_BhTd,
-            self._spread(k_BkSd.to(q_BhTd.dtype)),
-            self._spread(v_BkSd.to(q_BhTd.dtype)),
+            self._spread(k_BkSd),
+            self._spread(v_BkSd),
             attn_mask=mask_B11S,
             is_causal=mask_B11S is None,
         )
@@ -143,10 +142,16 @@ class _Attention(nn.Module):
 
 
 def _turn(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary position embedding (Su et al. 2021), pairs half a head apart."""
+    """Rotary position embedding (Su et al. 2021), pairs half a head apart, in float32."""
     cosine, sine = turns
     first, second = x.chunk(2, dim=-1)
-    return x * cosine + torch.cat((-second, first), dim=-1) * sine
+    return (x * cosine + torch.cat((-second, first), dim=-1) * sine).to(x.dtype)
+
+
+def _narrow(x: Tensor) -> Tensor:
+    """What autocast would make of a linear map's input, made once for all maps that read it."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 class _Inner(nn.Module):
@@ -181,8 +186,9 @@ class _Layer(nn.Module):
         mask_B11S: Tensor | None,
         cache: Cache | None,
     ) -> Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), turns, mask_B11S, cache, self._place)
-        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        read = _narrow(self.input_layernorm(x))
+        x = x + self.self_attn(read, turns, mask_B11S, cache, self._place)
+        out: Tensor = x + self.mlp(_narrow(self.post_attention_layernorm(x)))
         return out
 
 

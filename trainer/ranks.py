@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from trainer.errors import TrainerError
 from trainer.job import Job
+from trainer.peers import watched
 
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 
@@ -80,7 +81,8 @@ def join(job: Job) -> Iterator[Rank]:
             f"rank {dist.get_rank()} of {dist.get_world_size()} was started as node {job.rank} "
             f"of {job.workers}"
         )
-    yield Rank(job.rank, job.workers, device)
+    with watched(job.rank, job.workers, job.arguments.address, device):
+        yield Rank(job.rank, job.workers, device)
     dist.destroy_process_group()
 
 

@@ -51,7 +51,7 @@ def plain_training(folder: Path) -> tuple[list[float], list[float], dict[str, np
                     nll = F.cross_entropy(logits[position - 1], target)
                     loss = loss + document.weight * nll / total
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         norms.append(float(torch.nn.utils.clip_grad_norm_(named.values(), 0.5)))
         for group in optimizer.param_groups:
             group["lr"] = [0.005, 0.01, 0.0025][number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer import checkpoint, exchange, loop, model, roots, start
+from trainer import checkpoint, exchange, loop, model, peers, roots, start
 from trainer.batches import Document
 from trainer.exchange import PowerSGD
 from trainer.ranks import Rank
@@ -161,3 +162,27 @@ def constant_gradient(
         talk.reduce(given, number)
         sent += given["a"]
     return own, sent
+
+
+def watch_peers(rank: int, workers: int, dies: int | None) -> list[str]:
+    """Whom this rank lost; `dies` ends without a goodbye."""
+    noticed = threading.Event()
+    lost: list[str] = []
+
+    def notice(peer: str) -> None:
+        lost.append(peer)
+        noticed.set()
+
+    class Died(Exception):
+        pass
+
+    try:
+        with peers.watched(rank, workers, "127.0.0.1", CPU, notice):
+            if rank == dies:
+                raise Died
+            if dies is not None:
+                assert noticed.wait(20)
+                raise Died  # leave as the real thing does: at once
+    except Died:
+        return lost or ["died"]  # and the process ends, which closes its connections
+    return lost

@@ -38,7 +38,8 @@ def _unit_columns(matrices_nrk: Tensor, epsilon: float) -> Tensor:
     tiny = torch.finfo(matrices_nrk.dtype).tiny
     ranged_nrk = matrices_nrk / (peak_n1k + max(epsilon, tiny))
     norm_n1k = torch.linalg.vector_norm(ranged_nrk, dim=-2, keepdim=True)
-    return ranged_nrk / norm_n1k.clamp_min(tiny)
+    unit_nrk: Tensor = ranged_nrk / norm_n1k.clamp_min(tiny)
+    return unit_nrk
 
 
 def _cholesky_qr(columns_nrk: Tensor) -> Tensor:
