@@ -26,7 +26,8 @@ def graded(spread: float) -> Tensor:
     left, _ = torch.linalg.qr(draw(1, 60, 8, dtype=torch.float64))
     right, _ = torch.linalg.qr(draw(8, 8, dtype=torch.float64))
     values = torch.logspace(0, -torch.log10(torch.tensor(spread)).item(), 8, dtype=torch.float64)
-    return ((left * values) @ right).float()
+    made: Tensor = ((left * values) @ right).float()
+    return made
 
 
 CASES = {

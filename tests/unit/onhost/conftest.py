@@ -61,7 +61,7 @@ class Kit:
     def job(self, *argv: str, name: str = "one", ends_s: float = 60, **more: Any) -> Path:
         """A job's folder, not started."""
         folder = self.folder / "hosts" / "host-0" / "jobs" / name
-        record = {
+        record: dict[str, Any] = {
             "id": name,
             "argv": list(argv),
             "cwd": str(self.folder),
@@ -80,9 +80,10 @@ class Kit:
     def wait(self, folder: Path, *statuses: str, limit_s: float = 15) -> dict[str, Any]:
         """The job's state once it is one of the statuses ('exited' when none is named)."""
         wanted = statuses or ("exited",)
-        return until(
+        found: dict[str, Any] = until(
             lambda: now if (now := job.state(folder))["status"] in wanted else None, limit_s
         )
+        return found
 
     def lines(self, name: str) -> list[str]:
         path = self.folder / name

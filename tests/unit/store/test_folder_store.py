@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, Leaked, Waiting
-from harness.onhost import objects
 from harness.store.folder import FolderStore
 from harness.store.protocol import Artifact, Store
 from trainer import contract
@@ -168,7 +167,7 @@ def test_a_file_that_changes_while_it_is_stored_is_refused(
         path.write_bytes(b"after!")
         return found
 
-    monkeypatch.setattr(objects.contract, "hash_file", hash_then_change)
+    monkeypatch.setattr("trainer.contract.hash_file", hash_then_change)
     store = FolderStore(tmp_path / "store")
     with pytest.raises(Waiting, match="changed while it was stored"):
         store.put(tmp_path / "file", name="a")
