@@ -56,16 +56,20 @@ def write_half(self: Journal, line: bytes) -> None:
     die()
 
 
-def effect_killed(
-    self: Journal, key: str, outcome: Any, *, act: Callable[[], Any], **more: Any
-) -> Any:
-    def act_then_die() -> Any:
-        result = act()
-        if MODE == "effect" and once(f"effect {key}"):
-            die()
-        return result
+def effect_killed(self: Journal, key: str, outcome: Any, **more: Any) -> Any:
+    """The effect is there, done now or found, and its outcome is not on disk."""
 
-    return effect(self, key, outcome, act=act_then_die, **more)
+    def then_die(look: Callable[[], Any]) -> Callable[[], Any]:
+        def wrapped() -> Any:
+            result = look()
+            if result is not None and MODE == "effect" and once(f"effect {key}"):
+                die()
+            return result
+
+        return wrapped
+
+    more["act"], more["adopt"] = then_die(more["act"]), then_die(more["adopt"])
+    return effect(self, key, outcome, **more)
 
 
 Journal.append = append_killed  # type: ignore[method-assign]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, Leaked, Waiting
+from harness.onhost import objects
 from harness.store.folder import FolderStore
 from harness.store.protocol import Artifact, Store
 from trainer import contract
