@@ -29,7 +29,7 @@ def run(job: Job, recipe: Evaluate) -> None:
     heart = Heartbeat(job.out / "heartbeat-0.json")
     heart.beat("load")
     with Later(parameter_root, job.model / "model.safetensors") as model_root, join(job) as rank:
-        network = model.load(job.model, rank.device)
+        network = model.load(job.model, rank.device, heart.tick)
         load_s = job.beginning.elapsed()
         task = _Evaluation(job, recipe, rank, network, heart)
         body = {

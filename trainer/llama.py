@@ -4,7 +4,7 @@ Own code because importing transformers takes twice as long as importing torch, 
 Tests hold its logits against transformers'.
 
 Shape suffixes: B documents, T new positions, S cached and new positions, H hidden size, V
-vocabulary, h heads, k key-value heads, d size of a head.
+vocabulary, h heads, k key-value heads, g heads that share a key-value head, d size of a head.
 """
 
 from __future__ import annotations
@@ -126,19 +126,16 @@ class _Attention(nn.Module):
         v_BkSd = self.v_proj(x_BTH).view(split).transpose(1, 2)
         if cache is not None:
             k_BkSd, v_BkSd = cache.extend(layer, k_BkSd, v_BkSd)
-        out_BhTd = F.scaled_dot_product_attention(
-            q_BhTd,
-            self._spread(k_BkSd),
-            self._spread(v_BkSd),
-            attn_mask=mask_B11S,
-            is_causal=mask_B11S is None,
-        )
+        if mask_B11S is None:
+            out_BhTd = F.scaled_dot_product_attention(
+                q_BhTd, k_BkSd, v_BkSd, is_causal=True, enable_gqa=self._groups > 1
+            )
+        else:  # one new position: the query heads of a group stand where positions would
+            q_Bkgd = q_BhTd.unflatten(1, (-1, self._groups)).flatten(2, 3)
+            out_Bkgd = F.scaled_dot_product_attention(q_Bkgd, k_BkSd, v_BkSd, mask_B11S)
+            out_BhTd = out_Bkgd.reshape(q_BhTd.shape)
         out_BTH: Tensor = self.o_proj(out_BhTd.transpose(1, 2).flatten(2))
         return out_BTH
-
-    def _spread(self, x_BkSd: Tensor) -> Tensor:
-        """Every key-value head once for each query head that uses it."""
-        return x_BkSd if self._groups == 1 else x_BkSd.repeat_interleave(self._groups, dim=1)
 
 
 def _turn(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,11 +111,14 @@ class LlamaModel:
         """Nothing differs: a Llama has no dropout."""
 
 
-def load(folder: Path, device: torch.device) -> CausalModel:
+def load(
+    folder: Path, device: torch.device, progress: Callable[[], None] = lambda: None
+) -> CausalModel:
     """The model in a folder of model.safetensors and config.json. Raises TrainerError.
 
     Plain Llamas run in this package's own code, others through transformers. No token is
-    padding to the network: a padding row would silently lose its gradient.
+    padding to the network: a padding row would silently lose its gradient. `progress` is called
+    after every tensor.
     """
     config = read_json(folder / "config.json")
     shape = Shape.of(config)
@@ -124,11 +127,11 @@ def load(folder: Path, device: torch.device) -> CausalModel:
 
         return load_hub_model(folder, config, device)
     llama = Llama(shape)
-    _fill(llama, folder / "model.safetensors")
+    _fill(llama, folder / "model.safetensors", progress)
     return LlamaModel(llama, device)
 
 
-def _fill(llama: Llama, path: Path) -> None:
+def _fill(llama: Llama, path: Path, progress: Callable[[], None]) -> None:
     """Put a file's tensors into a network that was only allocated; they must fit exactly."""
     named: dict[str, Any] = dict(llama.named_parameters())
     tensors = load_file(path)
@@ -140,3 +143,4 @@ def _fill(llama: Llama, path: Path) -> None:
             if parameter.shape != tensors[name].shape:
                 raise TrainerError(f"{path}: {name} has the shape {tuple(tensors[name].shape)}")
             parameter.copy_(tensors[name])
+            progress()

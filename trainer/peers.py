@@ -92,11 +92,9 @@ def _watch(connections: list[socket.socket], name: str, lost: Callable[[str], No
             selector.register(connection, selectors.EVENT_READ)
         while selector.get_map():
             for key, _ in selector.select():
-                connection = key.fileobj
-                assert isinstance(connection, socket.socket)
-                if not _said_goodbye(connection):
+                if not (isinstance(key.fileobj, socket.socket) and _said_goodbye(key.fileobj)):
                     lost(name)
-                selector.unregister(connection)
+                selector.unregister(key.fileobj)
 
 
 def _said_goodbye(connection: socket.socket) -> bool:

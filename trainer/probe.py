@@ -85,7 +85,7 @@ def try_updates(
 ) -> Trial:
     """Run updates until they are done or a rank is out of memory; then all stop together."""
     trial = Trial()
-    state = make_state(job, recipe, rank)
+    state = make_state(job, recipe, rank, heart)
     watch = Stopwatch(rank.synchronise)
     together = _together(state.exchange, rank)
     try:

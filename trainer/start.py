@@ -21,6 +21,7 @@ from trainer.job import Arguments, Job
 
 _BEGINNING = "TRAINER_BEGINNING"
 _RENDEZVOUS_SECONDS = 600
+_WORKER = "--worker"
 
 
 def main(argv: Sequence[str], script: Path) -> int:
@@ -29,7 +30,17 @@ def main(argv: Sequence[str], script: Path) -> int:
         return _main(argv, script)
     except TrainerError as error:
         print(f"trainer: {error}", file=sys.stderr, flush=True)
+        if _WORKER in argv:
+            _leave(error.exit_status)
         return error.exit_status
+
+
+def _leave(status: int) -> Never:
+    """End a failed worker without the interpreter's own exit, in which a process group may wait
+    for peers that wait for this rank.
+    """
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def _main(argv: Sequence[str], script: Path) -> int:
@@ -60,7 +71,7 @@ def read_arguments(argv: Sequence[str]) -> tuple[Arguments, bool, bool]:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--interface", required=True)
     parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(_WORKER, action="store_true", help=argparse.SUPPRESS)
     values = vars(parser.parse_args(argv))
     dry_run, worker = values.pop("dry_run"), values.pop("worker")
     return Arguments(**values), dry_run, worker
@@ -127,7 +138,7 @@ def torchrun(argv: Sequence[str], arguments: Arguments, script: Path) -> list[st
         "--max-restarts=0",
         "--monitor-interval=0.2",
         str(script),
-        "--worker",
+        _WORKER,
         *argv,
     ]
 

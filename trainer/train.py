@@ -60,10 +60,10 @@ def read_updates(files: dict[str, Path], recipe: Train) -> tuple[list[Document],
     return documents, read_schedule(schedule, len(documents), recipe.updates)
 
 
-def make_state(job: Job, recipe: Train, rank: Rank) -> State:
+def make_state(job: Job, recipe: Train, rank: Rank, heart: Heartbeat) -> State:
     """The state before the first update."""
     torch.manual_seed(int.from_bytes(recipe.seed.encode()) % 2**63)
-    network = model.load(job.model, rank.device)
+    network = model.load(job.model, rank.device, heart.tick)
     network.train(checkpointing=recipe.checkpointing)
     return State(
         network,
@@ -79,7 +79,7 @@ def run(job: Job, recipe: Train) -> None:
     heart.beat("load", 0, recipe.updates)
     with Later(parameter_root, job.model / "model.safetensors") as model_root, join(job) as rank:
         documents, schedule = read_updates(files, recipe)
-        state = make_state(job, recipe, rank)
+        state = make_state(job, recipe, rank, heart)
         watch = Stopwatch(rank.synchronise)
         load_s = job.beginning.elapsed()
         watch.mark("loop")

