@@ -131,7 +131,7 @@ class _Attention(nn.Module):
                 q_BhTd, k_BkSd, v_BkSd, is_causal=True, enable_gqa=self._groups > 1
             )
         else:  # one new position: the query heads of a group stand where positions would
-            q_Bkgd = q_BhTd.unflatten(1, (-1, self._groups)).flatten(2, 3)
+            q_Bkgd = q_BhTd.reshape(q_BhTd.shape[0], -1, self._groups, self._head)
             out_Bkgd = F.scaled_dot_product_attention(q_Bkgd, k_BkSd, v_BkSd, mask_B11S)
             out_BhTd = out_Bkgd.reshape(q_BhTd.shape)
         out_BTH: Tensor = self.o_proj(out_BhTd.transpose(1, 2).flatten(2))
