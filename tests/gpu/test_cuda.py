@@ -1,4 +1,4 @@
-"""The same trainer on GPUs, one and two of them over NCCL. Skipped where there are none."""
+"""The same trainer on GPUs, one and two of them over NCCL (`make test-gpu`, on a GPU machine)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.numerics import tiny, work
 from tests.numerics.test_state import GOLDEN, golden_updates
 from trainer.contract import parameter_root, read_json, read_lines
-
-GPUS = torch.cuda.device_count()
-one_gpu = pytest.mark.skipif(GPUS < 1, reason="no GPU here")
-two_gpus = pytest.mark.skipif(GPUS < 2, reason="fewer than two GPUs here")
 
 
 @pytest.fixture
@@ -65,7 +60,6 @@ def losses(folder: Path, out: str, rank: int = 0) -> list[float]:
     return [line["loss"] for line in read_lines(folder / out / f"losses-{rank}.jsonl")]
 
 
-@one_gpu
 def test_a_gpu_follows_the_golden_trajectory_and_repeats_itself(folder: Path) -> None:
     recipe = tiny.train_recipe(updates=10)
     for out in ("a", "b"):
@@ -78,7 +72,6 @@ def test_a_gpu_follows_the_golden_trajectory_and_repeats_itself(folder: Path) ->
     assert receipt["body"]["parameter_root"] == again["body"]["parameter_root"]
 
 
-@one_gpu
 def test_a_gpu_answers_like_a_cpu(folder: Path) -> None:
     recipe = tiny.common(
         "evaluate", cases=["test"], retention=["plain"], max_new_tokens=8, batch=3,
@@ -99,7 +92,6 @@ def test_a_gpu_answers_like_a_cpu(folder: Path) -> None:
     assert [row["loss"] for row in gpu] == pytest.approx([row["loss"] for row in host], rel=1e-4)
 
 
-@one_gpu
 def test_running_out_of_memory_is_what_a_probe_finds(folder: Path) -> None:
     documents = tiny.draw_documents(40_000, longest=400)
     tiny.write_inputs(folder / "in", documents, [list(range(40_000))] * 2)
@@ -110,7 +102,6 @@ def test_running_out_of_memory_is_what_a_probe_finds(folder: Path) -> None:
     assert body["updates"] == 0
 
 
-@two_gpus
 @pytest.mark.parametrize("exchange", [{"kind": "dense"}, tiny.powersgd(dense_updates=2)])
 def test_two_gpus_agree(folder: Path, free_port: int, exchange: dict[str, Any]) -> None:
     recipe = tiny.train_recipe(updates=10, exchange=exchange)
@@ -123,7 +114,6 @@ def test_two_gpus_agree(folder: Path, free_port: int, exchange: dict[str, Any]) 
     assert losses(folder, "r1", 1) == pytest.approx(golden[name]["losses"], rel=2e-3)
 
 
-@two_gpus
 def test_two_gpus_hear_each_other(folder: Path, free_port: int) -> None:
     recipe = tiny.common("check", seed="any")
     done(*(node(folder, recipe, f"k{rank}", rank, 2, free_port) for rank in range(2)))
@@ -132,7 +122,6 @@ def test_two_gpus_hear_each_other(folder: Path, free_port: int) -> None:
     assert body["weighted_update_max_error"] < 1e-12
 
 
-@two_gpus
 def test_a_killed_gpu_worker_ends_the_other(folder: Path, free_port: int) -> None:
     schedule = [list(range(8))] * 100_000
     tiny.write_inputs(folder / "in", tiny.draw_documents(24), schedule)
