@@ -36,7 +36,7 @@ def materialise(study: Study, done: Receipts) -> Path:
     contract.write_json(folder / "selection.json", require_selection(study, done).to_json())
     for file in done.of(PrepareReceipt).prepared_files:
         study.store.fetch(file, folder / "inputs" / file.name)
-    for artifact in _named(done):
+    for artifact in named_files(done):
         study.store.fetch(artifact, folder / artifact.name)
     _arms(folder, done)
     _commits(study, folder, done)
@@ -49,8 +49,8 @@ def materialise(study: Study, done: Receipts) -> Path:
     return folder
 
 
-def _named(done: Receipts) -> list[Artifact]:
-    """Stored files whose name is their place in the folder."""
+def named_files(done: Receipts) -> list[Artifact]:
+    """Stored losses, answers, scores and logs; their name is their place in the folder."""
     found: list[Artifact] = []
     for arm in done.of(TrainReceipt).arms:
         found += arm.losses

@@ -13,6 +13,7 @@ from pydantic import Field
 from harness.fleet.protocol import Deadline
 from harness.hosts.protocol import HostFacts
 from harness.plan.kinds import CountOrZero, Money, Sha256
+from harness.prepared import TargetCounts
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -107,6 +108,8 @@ class PrepareReceipt(Receipt):
     source_sha256: Sha256
     prepared_files: tuple[Artifact, ...]
     seed_files: tuple[Artifact, ...]
+    arms: dict[str, TargetCounts] = Field(default_factory=dict)
+    """Target counts of each arm over its schedule, weighted and not."""
 
 
 class CommitReceipt(Receipt):

@@ -59,6 +59,7 @@ def prepare(study: Study, done: Receipts, stamp: Stamp) -> PrepareReceipt:
         source_sha256=tree.sha256,
         prepared_files=files,
         seed_files=seed.files,
+        arms=record.arms,
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import harness
 from harness.errors import Leaked, Waiting
+from harness.evidence_folder import named_files
 from harness.receipts import (
-    EvaluateReceipt,
     PrepareReceipt,
     PreserveReceipt,
     Readback,
@@ -51,21 +51,13 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
 
 def manifest(done: Receipts) -> tuple[Artifact, ...]:
     """What must be preserved: candidates, inputs, answers, losses, logs and the archive."""
-    found: list[Artifact] = [*done.of(PrepareReceipt).prepared_files]
-    for arm in done.of(TrainReceipt).arms:
-        found += [
-            Artifact(name=f"candidates/{arm.arm}/{each.name}", sha256=each.sha256, bytes=each.bytes)
-            for each in arm.candidate.files
-        ]
-        found += arm.losses
-        for attempt in arm.attempts:
-            found += attempt.logs
-    for model in done.of(EvaluateReceipt).models:
-        found += [*model.answers, *model.retention, model.scores]
-        for attempt in model.attempts:
-            found += attempt.logs
-    found.append(done.of(SealReceipt).envelope)
-    return tuple(found)
+    candidates = [
+        Artifact(name=f"candidates/{arm.arm}/{each.name}", sha256=each.sha256, bytes=each.bytes)
+        for arm in done.of(TrainReceipt).arms
+        for each in arm.candidate.files
+    ]
+    prepared = done.of(PrepareReceipt).prepared_files
+    return (*prepared, *candidates, *named_files(done), done.of(SealReceipt).envelope)
 
 
 def _read(study: Study, listing: Path) -> dict[str, object]:
