@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.plan.kinds import CountOrZero, Sha256
+from harness.plan.kinds import CountOrZero, Name, Sha256
 from harness.results import Resources
 from harness.store.protocol import Artifact
 from harness.strict import Model
@@ -49,7 +49,7 @@ class ClosingRecord(Model):
     """Preservation, release, teardown and cost of the run that filled the archive."""
 
     schema_: Literal["harness/closing/1"] = Field(alias="schema")
-    plan: str
+    plan: Name
     run: str
     archive: SealedArchive
     preservation: Preservation | None = None

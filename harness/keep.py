@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from harness.closing import ClosingRecord
@@ -20,14 +21,27 @@ def keep(run: Path, into: Path) -> Path:
     folder = into / closing.plan
     if folder.exists():
         raise BadInput("is there already; evidence is never replaced", where=str(folder))
+    missing = [name for name in (*FILES, ARCHIVE) if not (run / name).is_file()]
+    if missing or not (run / "report").is_dir():
+        raise BadInput(
+            f"the run is not whole: {(*missing, 'report')[0]} is missing",
+            where=str(run),
+            next_command="harness status",
+        )
     archive = run / ARCHIVE
     if archive.stat().st_size > MAX_ARCHIVE_BYTES:
         raise BadInput(
             f"is over {MAX_ARCHIVE_BYTES} bytes; keep it in the store and commit its hash",
             where=str(archive),
         )
-    folder.mkdir(parents=True)
-    for name in (*FILES, ARCHIVE):
-        shutil.copyfile(run / name, folder / name)
-    shutil.copytree(run / "report", folder / "report")
+    into.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=into))
+    try:
+        for name in (*FILES, ARCHIVE):
+            shutil.copyfile(run / name, part / name)
+        shutil.copytree(run / "report", part / "report")
+        part.chmod(0o755)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return folder

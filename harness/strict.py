@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,10 +35,25 @@ class Model(BaseModel):
 M = TypeVar("M", bound=BaseModel)
 
 
+def read_plain(path: Path, *, limit: int = contract.MAX_JSON_BYTES) -> bytes:
+    """A plain file's bytes. Raises BadInput for a pipe, a device or more than `limit` bytes, which
+    could be read for ever, and OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as handle:
+        kind = os.fstat(handle.fileno()).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise BadInput("is not a plain file", where=str(path))
+        data = handle.read(limit + 1)
+    if len(data) > limit:
+        raise BadInput(f"is larger than {limit} bytes", where=str(path))
+    return data
+
+
 def load_file(model: type[M], path: Path, *, next_command: str = "") -> M:
     """Read a JSON file into a model. Raises BadInput with file and JSON pointer."""
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError as error:
         raise BadInput(
             f"cannot be read ({error.strerror})", where=str(path), next_command=next_command

@@ -10,7 +10,7 @@ from harness.errors import BadInput
 from harness.report.build import build_report
 from harness.report.load import load_evidence
 from harness.seal.extract import extract
-from harness.strict import Model, load_file
+from harness.strict import Model, load_file, read_plain
 from trainer import contract
 
 ARCHIVE = "evidence.tar.gz"
@@ -30,7 +30,8 @@ def verify(folder: Path) -> Verified:
 
     1. the archive's tar has the hash that closing.json names, and its members are the index's;
     2. report.json, the pages and the SVG figures are computed again from the two;
-    3. each is compared with the kept one, byte for byte.
+    3. each is compared with the kept one, byte for byte, and so are results.json (the archive's)
+       and resources.json (the closing record's); report/ holds nothing else but their pictures.
     """
     closing = load_file(ClosingRecord, folder / "closing.json", next_command="harness keep RUN")
     with tempfile.TemporaryDirectory(prefix="harness-verify-") as work:
@@ -39,18 +40,38 @@ def verify(folder: Path) -> Verified:
         files = build_report(
             load_evidence(unpacked, folder / "closing.json"), raster=False
         ).portable
-    hashes = {}
-    for name, data in files.items():
-        kept = folder / "report" / name
-        if not kept.exists() or kept.read_bytes() != data:
-            raise BadInput(
-                "differs from what the evidence gives" if kept.exists() else "is missing",
-                where=str(kept),
-            )
-        hashes[name] = contract.sha256(data)
+        results = (unpacked / "results.json").read_bytes()
+    hashes = {name: _same(folder / "report" / name, data) for name, data in files.items()}
+    _same(folder / "results.json", results)
+    _same(folder / "resources.json", contract.canonical(closing.resources.to_json()) + b"\n")
+    _nothing_else(folder / "report", set(files))
     lines = (
         f"archive   {closing.archive.sha256}  matches closing.json",
         *(f"report    {digest}  {name}" for name, digest in hashes.items()),
         f"Recomputed {len(hashes)} files from the evidence; every byte is the same.",
     )
     return Verified(archive_sha256=closing.archive.sha256, files=hashes, lines=lines)
+
+
+def _same(kept: Path, data: bytes) -> str:
+    """The hash of a kept file that holds exactly `data`. Raises BadInput."""
+    try:
+        found = read_plain(kept, limit=len(data))
+    except FileNotFoundError:
+        raise BadInput("is missing", where=str(kept)) from None
+    except (OSError, BadInput):
+        found = None
+    if found != data:
+        raise BadInput("differs from what the evidence gives", where=str(kept))
+    return contract.sha256(data)
+
+
+def _nothing_else(report: Path, names: set[str]) -> None:
+    """Raises BadInput for a file of the report that the evidence does not give.
+
+    A figure's PNG and PDF are left alone: they are the same only in the pinned environment.
+    """
+    pictures = {str(Path(name).with_suffix(end)) for name in names for end in (".png", ".pdf")}
+    for path in sorted(report.rglob("*")):
+        if not path.is_dir() and path.relative_to(report).as_posix() not in names | pictures:
+            raise BadInput("is no part of what the evidence gives", where=str(path))

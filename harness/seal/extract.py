@@ -59,6 +59,8 @@ def extract(
 
 
 def _extract(archive: Path, fresh: Path, expected: str | None, caps: Caps) -> Index:
+    if archive.exists() and not archive.is_file():
+        raise BadInput("is not a plain file")
     with open(archive, "rb") as handle:
         reader = Reader(handle, caps=caps)
         data = _read_index_member(reader, caps)
