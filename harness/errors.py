@@ -6,6 +6,13 @@ run resumable, 5 a lost or leaked resource.
 
 from __future__ import annotations
 
+import shlex
+
+
+def command(*words: object) -> str:
+    """A command of ours to type, safe for a shell whatever the paths hold."""
+    return shlex.join(["harness", *map(str, words)])
+
 
 class HarnessError(Exception):
     """A mistake or a refusal that a person can act on: one sentence, a place, a next command."""

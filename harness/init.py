@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.errors import BadInput
+from harness.errors import BadInput, command
 from harness.plan.kinds import Name
 from harness.plan.load import load_plan
 from harness.plan.plan import Plan
@@ -50,7 +50,7 @@ def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
         raise BadInput(
             "is already there, and nothing in it was changed",
             where=str(target),
-            next_command=f"harness check {target / 'plan.json'}",
+            next_command=command("check", target / "plan.json"),
         )
     plan = Plan.model_validate_json(json.dumps(value), strict=True)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from harness.clock import Clock
-from harness.errors import Refused, Waiting
+from harness.errors import BadInput, Refused, Waiting
 from harness.plan.kinds import CountOrZero
 from harness.strict import Model, build, load
 from trainer import contract
@@ -150,7 +150,13 @@ def read_entries(path: Path) -> tuple[list[Entry], int]:
         if end < 0:
             break
         line = data[whole:end]
-        entry = load(Entry, line, where=f"{path} line {len(entries) + 1}")
+        try:
+            entry = load(Entry, line, where=f"{path} line {len(entries) + 1}")
+        except BadInput as error:
+            raise Refused(
+                f"this line of the journal is damaged or not ours ({error.what})",
+                where=error.where,
+            ) from None
         if entry.previous != previous or entry.seq != len(entries):
             raise Refused(
                 "the chain of hashes is broken at this line: the journal was changed",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,7 +17,7 @@ from pydantic import Field
 from harness import pipeline
 from harness.clock import Clock
 from harness.display.progress import Progress
-from harness.errors import BadInput, Refused
+from harness.errors import BadInput, Refused, command
 from harness.fleet.local import LocalFleet
 from harness.journal import Journal, read_entries
 from harness.plan import LoadedPlan
@@ -127,7 +131,14 @@ def open_study(
     loaded: LoadedPlan, place: Place, runs: Path, progress: Progress, clock: Clock,
     *, abandon: str = "",
 ) -> Study:  # fmt: skip
-    """Everything that stages need; takes the run's lock."""
+    """Everything that stages need; takes the run's lock. Raises Refused without its journal."""
+    journal = place.folder / "journal.jsonl"
+    if (place.folder / "receipts").exists() and not journal.exists():
+        raise Refused(
+            "this run has receipts and no journal, so nobody knows what was started",
+            where=str(journal),
+            next_command=f"put it back, or: {shlex.join(['mv', str(place.folder), '/tmp'])}",
+        )
     return Study(
         loaded=loaded,
         run=place.record.run,
@@ -136,7 +147,7 @@ def open_study(
         cache=cache_folder(),
         fleet_kind="local",
         store=store_of(loaded, runs),
-        journal=Journal(place.folder / "journal.jsonl", clock),
+        journal=Journal(journal, clock),
         clock=clock,
         progress=progress,
         hub_endpoint=os.environ.get("HF_ENDPOINT"),
@@ -154,20 +165,44 @@ def run_plan(
     """
     require_no_serving(loaded.plan.serving is not None, str(loaded.path))
     require_sound(check_plan(loaded, fleet_kind="local"))
-    place = find_place(loaded, runs)
-    if place is not None and place.abandoned and not again:
-        raise Refused(
-            f"the run {place.record.run} of this plan was abandoned",
-            where=str(place.folder),
-            next_command=f"harness run {loaded.path} --local --again",
-        )
-    if place is None or (again and place.finished):
-        place = make_place(loaded, runs, clock, development=False)
-    study = open_study(loaded, place, runs, progress, clock)
+    place, study = choose_study(loaded, runs, progress, clock, again=again)
     try:
         return place, pipeline.advance(study)
     finally:
         study.journal.close()
+
+
+def choose_study(
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, *, again: bool = False
+) -> tuple[Place, Study]:
+    """The newest run of this plan, or a new one, with the run's lock taken.
+
+    Two commands at once agree on one run: the second finds what the first has made, and raises
+    Waiting because it is driven already.
+    """
+    with _one_at_a_time(runs / loaded.plan.name):
+        place = find_place(loaded, runs)
+        if place is not None and place.abandoned and not again:
+            raise Refused(
+                f"the run {place.record.run} of this plan was abandoned",
+                where=str(place.folder),
+                next_command=command("run", loaded.path, "--local", "--again"),
+            )
+        if place is None or (again and place.finished):
+            place = make_place(loaded, runs, clock, development=False)
+        return place, open_study(loaded, place, runs, progress, clock)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".choosing.lock", "a")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise BadInput(f"cannot be made ({error.strerror})", where=str(folder)) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def abandon_run(

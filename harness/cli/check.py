@@ -10,6 +10,7 @@ from harness.cli.app import AsJson, PlanFile, app, finish
 from harness.display.check import check_tables
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
+from harness.errors import BadInput
 from harness.plan import load_plan
 from harness.plan.check import check_plan, require_sound
 from harness.prepared import Prepared
@@ -42,8 +43,10 @@ def check(
         )
         if as_json:
             print_json(report.to_json())
-        else:
-            show(check_tables(report))
+            if report.errors:  # they are in the value: a second one would break the first
+                raise typer.Exit(BadInput.exit_code)
+            return
+        show(check_tables(report))
         require_sound(report)
 
     finish(work, as_json=as_json)

@@ -22,4 +22,4 @@ def develop(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
         else:
             show(development_table(found))
 
-    finish(work, as_json=as_json)
+    finish(work, as_json=as_json, runs=runs, still_runs=lambda: "Its workers were ended.")

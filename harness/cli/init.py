@@ -9,6 +9,7 @@ import typer
 
 from harness.cli.app import app, finish
 from harness.display.progress import Progress
+from harness.errors import command
 from harness.init import make_plan
 
 
@@ -24,6 +25,6 @@ def init(
 
     def work(progress: Progress) -> None:
         path = make_plan(name, folder, base=base)
-        typer.echo(f"Wrote {path}. Edit it, then: harness check {path}")
+        typer.echo(f"Wrote {path}. Edit it, then: {command('check', path)}")
 
     finish(work)

@@ -23,10 +23,7 @@ def prepare(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
         loaded = load_plan(plan)
         require_sound(check_plan(loaded, fleet_kind="local"))
         folder = runs.resolve()
-        place = runs_of.find_place(loaded, folder)
-        if place is None:
-            place = runs_of.make_place(loaded, folder, clock(), development=False)
-        study = runs_of.open_study(loaded, place, folder, progress, clock())
+        _, study = runs_of.choose_study(loaded, folder, progress, clock())
         try:
             pipeline.advance(study, pipeline.STAGES[:1])
         finally:
@@ -44,4 +41,4 @@ def prepare(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
             )
         typer.echo(f"Wrote {study.prepared_path}. Commit it, or let `harness run` do so.")
 
-    finish(work, as_json=as_json)
+    finish(work, as_json=as_json, runs=runs)

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from harness import run as runs_of
-from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish
+from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish, with_runs
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.display.tables import final_table
-from harness.errors import BadInput, HarnessError
+from harness.errors import BadInput, HarnessError, command
 from harness.plan import LoadedPlan, load_plan
 from harness.results import Resources, Results
 from harness.run import Place
@@ -29,35 +29,40 @@ def run(
         bool, typer.Option("--again", help="Run a finished plan once more (a replication).")
     ] = False,
     abandon: Annotated[
-        str, typer.Option("--abandon", help="Give up preservation, say why, and end the fleet.")
-    ] = "",
+        str | None,
+        typer.Option("--abandon", help="Give up preservation, say why, and end the fleet."),
+    ] = None,
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiment to its report. The same command goes on where it stopped."""
-    folder = runs.resolve()
 
     def work(progress: Progress) -> None:
-        loaded = load_plan(plan)
+        loaded, folder = load_plan(plan), runs.resolve()
         if not local:
             raise BadInput(
                 "there is no live fleet for this plan, and hosts on AWS cannot be launched yet",
                 where=str(loaded.path),
-                next_command=f"harness run {plan} --local",
+                next_command=command("run", plan, "--local"),
             )
-        if abandon:
-            _abandon(loaded, folder, progress, abandon)
+        if abandon is not None:
+            _abandon(loaded, folder, progress, abandon, as_json)
             return
         place, _ = runs_of.run_plan(loaded, folder, progress, clock(), again=again)
         progress.close()
         _show(place, loaded, as_json)
 
-    finish(work, as_json=as_json, still_runs=lambda: _still_runs(plan, folder))
+    finish(work, as_json=as_json, runs=runs, still_runs=lambda: _still_runs(plan, runs))
 
 
-def _abandon(loaded: LoadedPlan, runs: Path, progress: Progress, why: str) -> None:
+def _abandon(loaded: LoadedPlan, runs: Path, progress: Progress, why: str, as_json: bool) -> None:
+    if not why.strip():
+        raise BadInput("--abandon needs a reason, which the record keeps", where="--abandon")
     place = runs_of.abandon_run(loaded, runs, progress, clock(), why)
     progress.close()
+    if as_json:
+        print_json({"abandoned": place.record.run, "why": why})
+        return
     typer.echo(f"Abandoned: {place.record.run}. Its fleet is ended; nothing more is preserved.")
 
 
@@ -77,19 +82,17 @@ def _short(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _still_runs(plan: Path, runs: Path) -> str:
+def _still_runs(plan: Path, given: Path) -> str:
     """What goes on after Ctrl-C."""
     try:
         loaded = load_plan(plan)
-        place = runs_of.find_place(loaded, runs)
+        place = runs_of.find_place(loaded, given.resolve())
         if place is None or place.finished:
             return "Nothing of ours runs."
         jobs, until = runs_of.still_running(place)
     except HarnessError:
         return ""
+    again = with_runs(command("run", plan, "--local"), given)
     going = f"{', '.join(jobs)} still runs" if jobs else "no job runs now"
     ends = f"; the deadline at {until} ends the rest" if until else ""
-    return (
-        f"On this computer {going}{ends}; it costs 0 USD an hour. "
-        f"Go on with: harness run {plan} --local"
-    )
+    return f"On this computer {going}{ends}; it costs 0 USD an hour. Go on with: {again}"

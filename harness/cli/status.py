@@ -33,7 +33,7 @@ def status(
             for row in rows:
                 show(status_tables(*row))
 
-    finish(work, as_json=as_json)
+    finish(work, as_json=as_json, runs=runs)
 
 
 def _row(place: Place) -> tuple[str, list[Entry], list[str], str]:

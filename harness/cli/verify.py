@@ -10,6 +10,7 @@ import typer
 from harness.cli.app import AsJson, app, finish
 from harness.display.output import print_json
 from harness.display.progress import Progress
+from harness.errors import command
 from harness.keep import keep as keep_run
 from harness.verify import verify as verify_folder
 
@@ -23,7 +24,7 @@ def keep(
 
     def work(progress: Progress) -> None:
         folder = keep_run(run, into)
-        typer.echo(f"Wrote {folder}. Check it with: harness verify {folder}")
+        typer.echo(f"Wrote {folder}. Check it with: {command('verify', folder)}")
 
     finish(work)
 

@@ -34,10 +34,18 @@ SAME_WIDTH = "harness-same-width"
 codecs.register_error(SAME_WIDTH, _same_width)
 
 
+class _Console(Console):
+    """A console whose reader may go away: the caller hears of it, the process goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would exit here."""
+        raise BrokenPipeError
+
+
 def make_console(stream: TextIO) -> Console:
     """A console on a stream. What its encoding cannot hold is replaced, never an error."""
     if isinstance(stream, io.TextIOWrapper):
         with contextlib.suppress(ValueError, io.UnsupportedOperation):
             stream.reconfigure(errors=SAME_WIDTH)
     width = None if stream.isatty() else PIPE_COLUMNS
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from harness.display.console import make_console
 from harness.display.output import print_json
@@ -24,6 +25,7 @@ def show_error(error: HarnessError, *, as_json: bool = False) -> None:
         )
         return
     console = make_console(sys.stderr)
-    console.print(clean(f"{error.kind}: {error.sentence()}"))
-    if error.next_command:
-        console.print(clean(f"next: {error.next_command}"))
+    with suppress(OSError):  # nobody may be there to read it; the exit code stands
+        console.print(clean(f"{error.kind}: {error.sentence()}"))
+        if error.next_command:
+            console.print(clean(f"next: {error.next_command}"))

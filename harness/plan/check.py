@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.admission import Bound, Earlier, FleetKind, worst_case
-from harness.errors import BadInput, Refused
+from harness.errors import BadInput, Refused, command
 from harness.plan.decision_rules import decision_findings
 from harness.plan.declared import Row, declared_rows
 from harness.plan.finding import Finding, error
@@ -100,7 +100,7 @@ def require_sound(report: CheckReport) -> None:
     raise BadInput(
         first.what + (f" ({more} more)" if more else ""),
         where=f"{report.path}#{first.pointer}",
-        next_command=first.next_command or f"harness check {report.path}",
+        next_command=first.next_command or command("check", report.path),
     )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.errors import BadInput
+from harness.errors import BadInput, command
 from harness.plan.kinds import Misfit
 from harness.plan.plan import Plan
-from harness.strict import load
+from harness.strict import load, read_plain
 from trainer import contract
 
 MAX_PLAN_BYTES = 1024 * 1024
@@ -36,9 +36,7 @@ def load_plan(path: Path) -> LoadedPlan:
     try:
         if path.is_dir():
             path = path / "plan.json"
-        if path.stat().st_size > MAX_PLAN_BYTES:
-            raise BadInput(f"is larger than {MAX_PLAN_BYTES} bytes", where=str(path))
-        data = path.read_bytes()
+        data = read_plain(path, limit=MAX_PLAN_BYTES)
     except OSError as error:
         raise BadInput(
             f"the plan cannot be read ({error.strerror})",
@@ -46,7 +44,7 @@ def load_plan(path: Path) -> LoadedPlan:
             next_command="harness init my-study",
         ) from None
     try:
-        plan = load(Plan, data, where=str(path), next_command=f"harness check {path}")
+        plan = load(Plan, data, where=str(path), next_command=command("check", path))
     except BadInput as bad:
         raise _placed(bad) from None
     try:

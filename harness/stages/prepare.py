@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import commitments, environments, seed_model, source
-from harness.errors import Refused, Waiting
+from harness.errors import Refused, Waiting, command
 from harness.exposure import Ledger, build_ledger
 from harness.inputs import hub
 from harness.inputs.identity import PreparedFile
@@ -181,6 +181,6 @@ def _compared(study: Study, value: dict[str, Any]) -> dict[str, Any]:
                 f"{WHAT.get(name, f'{name} differs from what was prepared')}; "
                 "a prepared plan is frozen, and a change is a new plan",
                 where=f"{study.prepared_path}#/{name}",
-                next_command=f"harness init NEW-NAME --from {study.loaded.path}",
+                next_command=command("init", "NEW-NAME", "--from", study.loaded.path),
             )
     return known

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import harness
-from harness.errors import Leaked, Waiting
+from harness.errors import Leaked, Waiting, command
 from harness.evidence_folder import named_files
 from harness.receipts import (
     PrepareReceipt,
@@ -37,7 +37,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
             f"{len(bad)} of {len(objects)} preserved objects are not whole: {bad[0].name} is "
             f"{bad[0].fault} ({bad[0].sha256})",
             where=study.store.locate(bad[0].sha256),
-            next_command=f"harness run {study.loaded.path} --local",
+            next_command=command("run", study.loaded.path, "--local"),
         )
     return PreserveReceipt(
         **stamp.close(),

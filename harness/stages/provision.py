@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.admission import admit
-from harness.errors import BadInput, Refused
+from harness.errors import BadInput, Refused, command
 from harness.fleet.local import LocalFleet
 from harness.receipts import CommitReceipt, ProvisionReceipt
 from harness.stages.commit import require_commitment
@@ -34,7 +34,7 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
         raise BadInput(
             "the plan declares no local hosts",
             where=f"{study.loaded.path}#/hosts",
-            next_command=f"harness check {study.loaded.path}",
+            next_command=command("check", study.loaded.path),
         )
     bound = admit(study.plan, None, "local")
     admitted = _admit(study)
@@ -51,7 +51,7 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
             raise Refused(
                 f"the {deadline.kind} deadline is not armed ({deadline.proof}), so no arm starts",
                 where=fleet.id,
-                next_command=f"harness run {study.loaded.path} --local",
+                next_command=command("run", study.loaded.path, "--local"),
             )
     return ProvisionReceipt(
         **stamp.close(),

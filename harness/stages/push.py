@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import environments, source
-from harness.errors import Refused
+from harness.errors import Refused, command
 from harness.hosts.protocol import Host
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
@@ -51,7 +51,7 @@ def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
         raise Refused(
             "the trainer or the on-host helper changed after prepared.json was committed",
             where=f"{study.prepared_path}#/source_sha256",
-            next_command=f"harness init NEW-NAME --from {study.loaded.path}",
+            next_command=command("init", "NEW-NAME", "--from", study.loaded.path),
         )
     receipt = done.of(PrepareReceipt)
     hosts = study.fleet(done.of(ProvisionReceipt)).hosts()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import Refused
+from harness.errors import Refused, command
 from harness.receipts import PreserveReceipt, ReleaseReceipt
 from harness.stages.stamp import Stamp
 from harness.study import Receipts, Study
@@ -19,7 +19,7 @@ def release(study: Study, done: Receipts, stamp: Stamp) -> ReleaseReceipt:
             f"{len(bad)} object(s) were not read back whole, the first one {bad[0].name} "
             f"({bad[0].fault})",
             where=preserved.store,
-            next_command=f'harness run {study.loaded.path} --abandon "why"',
+            next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
         )
     return ReleaseReceipt(
         **stamp.close(),

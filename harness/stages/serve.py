@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import Refused
+from harness.errors import Refused, command
 from harness.receipts import ServeReceipt
 from harness.stages.stamp import Stamp
 from harness.study import Receipts, Study
@@ -20,5 +20,5 @@ def require_no_serving(declared: bool, path: str) -> None:
         raise Refused(
             "the plan declares serving phases, which cannot be run yet",
             where=f"{path}#/serving",
-            next_command=f"harness check {path}",
+            next_command=command("check", path),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.admission import admit
 from harness.clock import parse_utc
-from harness.errors import Leaked, Refused
+from harness.errors import Leaked, Refused, command
 from harness.receipts import (
     PreserveReceipt,
     ProvisionReceipt,
@@ -43,7 +43,7 @@ def terminate(study: Study, done: Receipts, stamp: Stamp) -> TerminateReceipt:
         raise Leaked(
             f"{len(residue)} thing(s) of the fleet are still there: {residue[0]}",
             where=fleet.id,
-            next_command=f"harness run {study.loaded.path} --local",
+            next_command=command("run", study.loaded.path, "--local"),
         )
     resources = _resources(study, done, ended)
     path = study.folder / "resources.json"
