@@ -7,6 +7,7 @@ working tree, not the index, not HEAD.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -20,35 +21,64 @@ BRANCHES = "refs/heads/harness/"
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a git command said."""
+
+    ok: bool
+    out: bytes
+    err: bytes
+
+    @property
+    def said(self) -> str:
+        """Its complaint on one line."""
+        words = " ".join(self.err.decode(errors="replace").split())
+        return words.removeprefix("fatal: ").removeprefix("error: ")[:400].rstrip(".") or "silently"
+
+
+@dataclass(frozen=True)
 class Repository:
     """A git repository and whether the harness made it."""
 
     top: Path
     made: bool
 
-    def git(self, *arguments: str, stdin: bytes = b"", index: str | None = None,
-            check: bool = True) -> str:  # fmt: skip
-        """Run one git command; its output without the last newline. Raises BadInput."""
+    def read(self, *arguments: str, stdin: bytes = b"", index: str | None = None) -> Answer:
+        """Run one git command, whatever it answers. Raises BadInput when there is no git.
+
+        Of the caller's surroundings only the user's configuration counts: no GIT_* variable, no
+        hook and no file system monitor.
+        """
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith("GIT_")
         }
-        environment.update({"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0"})
+        environment.update({"LC_ALL": "C.UTF-8", "LANGUAGE": "", "GIT_TERMINAL_PROMPT": "0"})
         if index is not None:
             environment["GIT_INDEX_FILE"] = index
-        done = subprocess.run(
-            ["git", "-C", str(self.top), *arguments],
-            input=stdin,
-            capture_output=True,
-            env=environment,
-            check=False,
-        )
-        if check and done.returncode:
-            message = done.stderr.decode(errors="replace").strip().splitlines()
-            raise BadInput(
-                f"git {arguments[0]} failed: {message[-1] if message else done.returncode}",
-                where=str(self.top),
+        quiet = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"]
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(self.top), *quiet, *arguments],
+                input=stdin,
+                capture_output=True,
+                env=environment,
+                check=False,
             )
-        return done.stdout.decode(errors="replace").rstrip("\n") if not done.returncode else ""
+        except FileNotFoundError:
+            raise BadInput("git is not installed", next_command="apt-get install git") from None
+        return Answer(done.returncode == 0, done.stdout, done.stderr)
+
+    def git(self, *arguments: str, stdin: bytes = b"", index: str | None = None,
+            check: bool = True) -> str:  # fmt: skip
+        """Run one git command; its output without the last newline. Raises BadInput."""
+        answer = self.read(*arguments, stdin=stdin, index=index)
+        if check and not answer.ok:
+            verb = next(word for word in arguments if not word.startswith("-") and "=" not in word)
+            raise BadInput(
+                f"git {verb} failed: {answer.said}",
+                where=str(self.top),
+                next_command=f"git -C {shlex.quote(str(self.top))} fsck",
+            )
+        return answer.out.decode(errors="replace").rstrip("\n") if answer.ok else ""
 
     def relative(self, path: Path) -> str:
         """A path inside the repository, as git writes it."""
@@ -62,12 +92,16 @@ class Repository:
 def find_repository(plan_folder: Path, run_folder: Path) -> Repository:
     """The repository that holds the plan; where there is none, one made in the run folder."""
     probe = Repository(plan_folder, made=False)
-    try:
-        top = probe.git("rev-parse", "--show-toplevel", check=False)
-    except FileNotFoundError:
-        raise BadInput("git is not installed", next_command="apt-get install git") from None
-    if top:
-        return Repository(Path(top), made=False)
+    answer = probe.read("rev-parse", "--show-toplevel")
+    if answer.ok:
+        return Repository(Path(os.fsdecode(answer.out.rstrip(b"\n"))), made=False)
+    there = next((p for p in (plan_folder, *plan_folder.parents) if (p / ".git").exists()), None)
+    if there is not None or "not a git repository" not in answer.said:
+        raise BadInput(
+            f"the repository that holds the plan cannot be used by git: {answer.said}",
+            where=str(there or plan_folder),
+            next_command=f"git -C {shlex.quote(str(plan_folder))} status",
+        )
     made = Repository(run_folder / "repository", made=True)
     if not (made.top / ".git").exists():
         made.top.mkdir(parents=True, exist_ok=True)
@@ -92,15 +126,35 @@ def commit_files(repository: Repository, run: str, files: dict[str, bytes], mess
         content_at(repository, tip, path) == data for path, data in files.items()
     ):
         if repository.tip(branch) is None:
-            repository.git("update-ref", branch, tip, "")
+            _move(repository, branch, tip, "")
         return tip
     tree = _tree_with(repository, tip, files)
     parents = ["-p", tip] if tip else []
     commit = repository.git(
         *_identity(repository), "commit-tree", tree, *parents, "-F", "-", stdin=message.encode()
     )
-    repository.git("update-ref", branch, commit, repository.tip(branch) or "")
+    _move(repository, branch, commit, repository.tip(branch) or "")
     return commit
+
+
+def _move(repository: Repository, branch: str, commit: str, before: str) -> None:
+    """Point the branch at the commit. Raises BadInput; a branch `harness` is in the way of ours."""
+    answer = repository.read("update-ref", branch, commit, before)
+    if answer.ok:
+        return
+    git = f"git -C {shlex.quote(str(repository.top))}"
+    if repository.tip(BRANCHES.rstrip("/")) is not None:
+        raise BadInput(
+            "a branch called 'harness' is in the way of the branches harness/RUN",
+            where=str(repository.top),
+            next_command=f"{git} branch -m harness NEW-NAME",
+        )
+    name = branch.removeprefix("refs/heads/")
+    raise BadInput(
+        f"the branch {name} cannot be written: {answer.said}",
+        where=str(repository.top),
+        next_command=f"{git} status",
+    )
 
 
 def _tree_with(repository: Repository, base: str | None, files: dict[str, bytes]) -> str:
@@ -118,21 +172,27 @@ def _tree_with(repository: Repository, base: str | None, files: dict[str, bytes]
 
 def _identity(repository: Repository) -> list[str]:
     """Who commits: the user as configured, else the harness itself."""
-    if repository.git("config", "user.email", check=False):
-        return []
-    return ["-c", "user.name=harness", "-c", "user.email=harness@localhost"]
+    found: list[str] = []
+    for field, ours in (("user.name", "harness"), ("user.email", "harness@localhost")):
+        if not repository.git("config", field, check=False):
+            found += ["-c", f"{field}={ours}"]
+    return found
 
 
 def content_at(repository: Repository, commit: str, path: str) -> bytes | None:
     """A file's bytes in a commit; null when it is not there."""
     if not repository.git("ls-tree", commit, "--", path, check=False):
         return None
-    done = subprocess.run(
-        ["git", "-C", str(repository.top), "cat-file", "blob", f"{commit}:{path}"],
-        capture_output=True,
-        check=False,
-    )
-    return done.stdout if done.returncode == 0 else None
+    answer = repository.read("cat-file", "blob", f"{commit}:{path}")
+    return answer.out if answer.ok else None
+
+
+def raw_commit(repository: Repository, commit: str) -> bytes:
+    """The bytes of a commit object. Raises BadInput when it is gone."""
+    answer = repository.read("cat-file", "commit", commit)
+    if not answer.ok:
+        raise BadInput(f"the commit {commit} is gone: {answer.said}", where=str(repository.top))
+    return answer.out
 
 
 def require_ancestor(repository: Repository, earlier: str, later: str, what: str) -> None:
@@ -161,14 +221,25 @@ def earlier_commitments(repository: Repository) -> list[dict[str, Any]]:
     """Every prepared.json on all harness/* branches and under evidence/ of HEAD, parsed."""
     tips = repository.git("for-each-ref", "--format=%(objectname)", BRANCHES).split()
     head = repository.tip("HEAD")
-    blobs: dict[str, None] = {}
-    for tip in [*tips, *([head] if head else [])]:
-        for line in repository.git("ls-tree", "-r", tip).splitlines():
-            meta, _, path = line.partition("\t")
-            on_branch = tip != head and path.endswith("prepared.json")
-            if on_branch or (path.startswith("evidence/") and path.endswith("prepared.json")):
-                blobs[meta.split()[2]] = None
-    return [
-        contract.parse(repository.git("cat-file", "blob", blob).encode(), where=f"blob {blob}")
-        for blob in blobs
-    ]
+    places = dict.fromkeys([*((tip, "") for tip in tips), *([(head, "evidence/")] if head else [])])
+    blobs: dict[str, str] = {}
+    for tip, below in places:
+        for row in repository.read("ls-tree", "-r", "-z", tip).out.split(b"\0"):
+            meta, _, path = row.partition(b"\t")
+            name = os.fsdecode(path)
+            if name.startswith(below) and name.rpartition("/")[2] == "prepared.json":
+                blobs.setdefault(meta.split()[2].decode(), name)
+    return [_parsed(repository, blob, name) for blob, name in blobs.items()]
+
+
+def _parsed(repository: Repository, blob: str, name: str) -> dict[str, Any]:
+    """An earlier prepared.json. Raises Refused: what cannot be read cannot be ruled out."""
+    answer = repository.read("cat-file", "blob", blob)
+    try:
+        value = contract.parse(answer.out, where=name)
+    except contract.ContractError as error:
+        raise Refused(
+            f"an earlier commitment cannot be read ({error}), so that new cases cannot be checked",
+            where=f"{repository.top}: blob {blob}",
+        ) from None
+    return value if isinstance(value, dict) else {}

@@ -8,7 +8,6 @@ development.json.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from harness import commitments, source
@@ -25,6 +24,9 @@ from harness.store.protocol import Artifact
 from harness.study import Receipts, Study
 from trainer import contract
 
+LOG_END_BYTES = 128 * 1024
+"""Of a long log the archive holds this much of its beginning and of its end."""
+
 
 def materialise(study: Study, done: Receipts) -> Path:
     """Make the folder afresh from what is stored; returns it."""
@@ -38,6 +40,8 @@ def materialise(study: Study, done: Receipts) -> Path:
         study.store.fetch(file, folder / "inputs" / file.name)
     for artifact in named_files(done):
         study.store.fetch(artifact, folder / artifact.name)
+        if artifact.name.startswith("logs/"):
+            abridge(folder / artifact.name)
     _arms(folder, done)
     _commits(study, folder, done)
     source.gather(study.loaded, folder / "source")
@@ -47,6 +51,22 @@ def materialise(study: Study, done: Receipts) -> Path:
         contract.write_json(path, host.environment_manifest)
     _development(study, folder)
     return folder
+
+
+def abridge(log: Path) -> None:
+    """Leave out the middle of a long log; the store keeps it whole.
+
+    A trainer may write gigabytes, and an archive that expands so far is refused by its readers.
+    """
+    size = log.stat().st_size
+    if size <= 2 * LOG_END_BYTES:
+        return
+    with open(log, "rb") as handle:
+        first = handle.read(LOG_END_BYTES)
+        handle.seek(size - LOG_END_BYTES)
+        last = handle.read()
+    said = f"\n[{size - 2 * LOG_END_BYTES} bytes are left out here; the store has them all]\n"
+    contract.write_atomic(log, first + said.encode() + last)
 
 
 def named_files(done: Receipts) -> list[Artifact]:
@@ -87,12 +107,8 @@ def _commits(study: Study, folder: Path, done: Receipts) -> None:
     )
     (folder / "commits").mkdir()
     for commit in {row[1] for row in rows}:
-        raw = subprocess.run(
-            ["git", "-C", str(repository.top), "cat-file", "commit", commit],
-            capture_output=True,
-            check=True,
-        )
-        (folder / "commits" / commit).write_bytes(raw.stdout)
+        raw = commitments.raw_commit(repository, commit)
+        (folder / "commits" / commit).write_bytes(raw)
 
 
 def _development(study: Study, folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
 from harness import commitments, source
-from harness.errors import Refused
+from harness.errors import Refused, command
 from harness.prepared import Prepared
 from harness.receipts import CommitReceipt, PrepareReceipt
 from harness.stages.stamp import Stamp
@@ -24,9 +26,18 @@ def plan_files(study: Study, repository: commitments.Repository) -> dict[str, by
         f"plans/{study.plan.name}" if repository.made else repository.relative(study.loaded.folder)
     )
     prefix = "" if folder == "." else f"{folder}/"
+    path = study.prepared_path
+    if not path.is_file():
+        kept = f"harness/{study.run}:{prefix}prepared.json"
+        git = shlex.join(["git", "-C", str(repository.top), "show", kept])
+        raise Refused(
+            "prepared.json was removed after it was committed",
+            where=str(path),
+            next_command=f"{git} > {shlex.quote(str(path))}",
+        )
     return {
         f"{prefix}{study.loaded.path.name}": study.loaded.path.read_bytes(),
-        f"{prefix}prepared.json": study.prepared_path.read_bytes(),
+        f"{prefix}prepared.json": path.read_bytes(),
     }
 
 
@@ -57,7 +68,7 @@ def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
 
 def _require_unchanged(study: Study, prepared: PrepareReceipt) -> None:
     """prepared.json and what will be pushed are still those that were prepared."""
-    path, again = study.prepared_path, f"harness init NEW-NAME --from {study.loaded.path}"
+    path, again = study.prepared_path, command("init", "NEW-NAME", "--from", study.loaded.path)
     record = load_file(Prepared, path)
     if contract.hash_of(record.to_json()) != prepared.prepared_sha256:
         raise Refused(
