@@ -5,13 +5,14 @@ Every outside effect goes through the journal, so that a killed operator reattac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.clock import parse_utc
-from harness.errors import BadInput, Waiting
+from harness.errors import BadInput, Refused, Waiting, command
 from harness.fleet.protocol import FleetSource
+from harness.heartbeats import Pulse, read_heartbeat
 from harness.hosts.protocol import Host, Job, JobState
 from harness.receipts import Attempt, PushedHost
 from harness.strict import Model
@@ -19,10 +20,6 @@ from harness.study import Study
 from trainer import contract
 
 POLL_S = 0.2
-START_LIMIT_S = 900.0
-"""No heartbeat for this long after the start counts as stalled (model load, compilation)."""
-STALL_LIMIT_S = 180.0
-"""A heartbeat older than this counts as stalled; the contract asks for one every 30 s."""
 LOG_TAIL_BYTES = 2000
 
 
@@ -40,6 +37,10 @@ class Terms(Model):
     ends_by_utc: str
 
 
+def _anything(group: GroupJob) -> None:
+    """Accept whatever is there."""
+
+
 @dataclass(frozen=True)
 class GroupJob:
     """One job of a trainer over some hosts. `key` names it in the journal and on the hosts."""
@@ -55,6 +56,9 @@ class GroupJob:
     label: str
     unit: str = "update"
     heartbeat: bool = True
+    accept: Callable[[GroupJob], None] = _anything
+    """Looks at the outputs once every rank has exited with 0; raises BadInput when they cannot be
+    used, and the attempt has failed. Looks only, and may be called again."""
 
     @property
     def job(self) -> str:
@@ -104,6 +108,7 @@ def _start(
     job = _job(fleet, group, rank, host, terms)
 
     def act() -> Started:
+        require_deadlines(study, fleet)
         recipe = study.work / "recipes" / f"{job.id}.json"
         recipe.parent.mkdir(parents=True, exist_ok=True)
         contract.write_json(recipe, group.recipe)
@@ -121,6 +126,24 @@ def _start(
         act=act,
         adopt=adopt,
     )
+
+
+def require_deadlines(study: Study, fleet: FleetSource) -> None:
+    """Before anything starts: a deadline that died is armed again, at the time it always had.
+
+    Raises Refused when one cannot be proved armed.
+    """
+    if all(each.armed for each in fleet.deadlines() if each.applies):
+        return
+    study.journal.note("deadline/arm-again", {"fleet": fleet.id, "at_utc": fleet.deadline_utc})
+    fleet.arm_deadlines()
+    for deadline in fleet.deadlines():
+        if deadline.applies and not deadline.armed:
+            raise Refused(
+                f"the {deadline.kind} deadline is not armed ({deadline.proof}), so nothing starts",
+                where=fleet.id,
+                next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
+            )
 
 
 def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms) -> Job:
@@ -193,17 +216,20 @@ def command_line(
 def _follow(study: Study, group: GroupJob) -> Attempt:
     """Wait until every rank ended; one that fails or stalls ends its siblings."""
     why, shown = "", ""
+    pulse = Pulse(study.clock, group.out)
     while True:
         states = [host.state(group.job) for host in group.hosts]
         failed = [
             f"{host.name}: {_words(state)}"
             for host, state in zip(group.hosts, states, strict=True)
-            if state.status == "lost" or (state.status == "exited" and state.exit_code != 0)
+            if state.status in ("lost", "absent")
+            or (state.status == "exited" and state.exit_code != 0)
         ]
         if not failed and all(state.status == "exited" for state in states):
+            why = _unusable(study, group)
             break
         if not failed and group.heartbeat:
-            failed = _stalled(study, group, states)
+            failed = pulse.stalled(group.hosts, states)
         if failed:
             why = "; ".join(failed)
             states = [
@@ -216,6 +242,8 @@ def _follow(study: Study, group: GroupJob) -> Attempt:
 
 
 def _words(state: JobState) -> str:
+    if state.status == "absent":
+        return "its job folder is gone"
     if state.status == "lost":
         return "its supervisor is gone"
     if state.reason:
@@ -224,52 +252,33 @@ def _words(state: JobState) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
 
-def _stalled(study: Study, group: GroupJob, states: list[JobState]) -> list[str]:
-    found = []
-    now = study.clock.now()
-    for rank, (host, state) in enumerate(zip(group.hosts, states, strict=True)):
-        if state.status != "running" or state.started_utc is None:
-            continue
-        beat = read_heartbeat(host, group.out, rank)
-        last = beat["time"] if beat else state.started_utc
-        limit = STALL_LIMIT_S if beat else START_LIMIT_S
-        age = (now - parse_utc(str(last))).total_seconds()
-        if age > limit:
-            found.append(f"{host.name}: no heartbeat for {age:.0f} s")
-    return found
-
-
-def read_heartbeat(host: Host, out: str, rank: int) -> dict[str, Any] | None:
-    """The newest heartbeat of a rank, or null."""
-    data = host.read(f"{out}/heartbeat-{rank}.json", limit=65536)
-    if not data:
-        return None
+def _unusable(study: Study, group: GroupJob) -> str:
+    """Why the outputs of a job that says it is done cannot be used; empty: they can."""
     try:
-        beat = contract.parse(data)
-    except contract.ContractError:
-        return None
-    return beat if isinstance(beat, dict) and isinstance(beat.get("time"), str) else None
+        group.accept(group)
+    except (BadInput, contract.ContractError) as error:
+        said = str(error).replace(f"{study.work}/", "").rstrip(".")
+        return f"exit status 0, but its outputs cannot be used: {said}"
+    return ""
 
 
 def _show(study: Study, group: GroupJob, shown: str) -> str:
     """Show rank 0's heartbeat when it is a new one; returns its time."""
     beat = read_heartbeat(group.hosts[0], group.out, 0)
-    if beat is None or beat["time"] == shown:
+    if beat is None or beat.time == shown:
         return shown
-    loss, rate = beat.get("loss"), beat.get("tokens_per_s")
-    done, of = int(beat.get("done") or 0), int(beat.get("of") or 0)
-    text = f"{group.unit} {done}/{of}" if of else str(beat.get("phase", ""))
-    if isinstance(loss, (int, float)):
-        text += f"  loss {loss:.3f}"
+    text = f"{group.unit} {beat.done}/{beat.of}" if beat.of else beat.phase
+    if beat.loss is not None:
+        text += f"  loss {beat.loss:.3f}"
     study.progress.item(
         group.label,
         text,
-        done=done if of else None,
-        of=of or None,
-        rate=float(rate) if isinstance(rate, (int, float)) else None,
+        done=beat.done if beat.of else None,
+        of=beat.of or None,
+        rate=beat.rate,
         unit="tok/s",
     )
-    return str(beat["time"])
+    return beat.time
 
 
 def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) -> Attempt:
@@ -299,7 +308,9 @@ def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) ->
 
 
 def _tail(name: str, log: Path) -> str:
-    data = log.read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
+    with open(log, "rb") as handle:
+        handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+        data = handle.read(LOG_TAIL_BYTES).decode("utf-8", "replace").strip()
     last = data.splitlines()[-1][:300] if data else "(empty log)"
     return f" | {name} log: {last}"
 
@@ -321,15 +332,5 @@ def attempts(
     raise Waiting(
         f"{group.label} failed {limit} of {limit} attempts, the last one because {made[-1].reason}",
         where=str(study.folder / "logs"),
-        next_command=f'harness run {study.loaded.path} --abandon "why"',
+        next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
     )
-
-
-def get_json(host: Host, path: str, local: Path) -> Any:
-    """Fetch a JSON file from a host and parse it. Raises BadInput when it is not there."""
-    local.parent.mkdir(parents=True, exist_ok=True)
-    host.get(path, local)
-    try:
-        return contract.read_json(local)
-    except (OSError, contract.ContractError) as error:
-        raise BadInput(f"{path} of {host.name} cannot be read: {error}") from None

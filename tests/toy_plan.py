@@ -142,3 +142,26 @@ def write_plan(folder: Path, plan: dict[str, Any], *, repository: bool = True) -
     if repository:
         subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
     return path
+
+
+AFTER = """
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+if "--dry-run" not in sys.argv:
+    import json
+    out, rank = Path(words["--out"]), words["--node-rank"]
+    recipe = json.loads(Path(words["--recipe"]).read_text())
+    task = recipe["task"]
+    exec((here / "after.py").read_text())
+"""
+
+
+def toy_after(folder: Path, code: str) -> dict[str, str]:
+    """A copy of the toy trainer that runs `code` once it is done.
+
+    The code is given out, rank, recipe and task.
+    """
+    chosen = toy_with(folder)
+    own = Path(chosen["path"])
+    (own / "after.py").write_text(code)
+    (own / "launch").write_text((own / "launch").read_text() + AFTER)
+    return chosen

@@ -205,6 +205,9 @@ def _copy(source: Path, target: Path, where: str) -> None:
         else:
             shutil.copy2(source, part)
         replace_path(part, target)
+    except shutil.Error as error:  # what went wrong with each file of a folder
+        first = error.args[0][0]
+        raise Waiting(f"copying {source} to {target} failed ({first[2]})", where=where) from None
     except OSError as error:
         raise Waiting(
             f"copying {source} to {target} failed ({error.strerror or error})", where=where

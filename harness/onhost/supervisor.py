@@ -51,7 +51,8 @@ def supervise(folder: Path) -> None:
         "seconds": round(time.monotonic() - began, 6),
         "survivors": [process.pid for process in survivors],
     }
-    contract.write_json(folder / "exit.json", record)
+    if folder.exists():
+        contract.write_json(folder / "exit.json", record)
     os.close(lock)
 
 
@@ -93,6 +94,8 @@ def _why_end(folder: Path, job: dict[str, Any], limit: Limit) -> str | None:
         return "deadline"
     if limit.passed():
         return "time limit"
+    if not folder.exists():
+        return "its folder was removed"
     asked = read_optional(folder / "stop.json")
     return None if asked is None else str(asked["reason"])
 

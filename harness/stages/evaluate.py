@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from harness import jobs, machine, recipes
+from harness import jobs, machine, outputs, recipes
 from harness.errors import Refused, Waiting
 from harness.hosts.protocol import Host
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
-from harness.rank_bodies import CompareBody, body_of, read_rank_receipt
+from harness.rank_bodies import CompareBody, EvaluateBody, body_of, read_rank_receipt
 from harness.receipts import (
     Distance,
     EvaluateReceipt,
@@ -81,6 +81,7 @@ def score_model(
         limit_s=EVALUATE_S,
         label=f"evaluate {name}",
         unit="case",
+        accept=lambda one: _accept(study, done, one, role, probes),
     )
     made, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
 
@@ -111,6 +112,29 @@ def score_model(
         f"collect/evaluate/{role}/{name}", ModelScores, intent={"out": out}, act=collect,
         adopt=lambda: None,
     )  # fmt: skip
+
+
+def _accept(
+    study: Study,
+    done: Receipts,
+    group: jobs.GroupJob,
+    role: str,
+    probes: tuple[str, ...],
+) -> None:
+    """Raises BadInput unless the answers and losses are those that were asked for."""
+    outputs.receipts(study, group, EvaluateBody)
+    host, local = group.hosts[0], study.work / "outputs" / group.job
+    file = outputs.fetch(host, f"{group.out}/answers-{role}.jsonl", local / f"answers-{role}.jsonl")
+    expected = contract.read_lines(_prepared_file(study, done, f"{role}.answers.jsonl"))
+    outputs.answers(
+        file,
+        [row["id"] for row in expected],
+        most_tokens=study.plan.evaluation.max_new_tokens,
+    )
+    counts = {each.name: each.count for each in study.plan.data.retention}
+    for probe in probes:
+        path = f"retention-{probe}.jsonl"
+        outputs.retention(outputs.fetch(host, f"{group.out}/{path}", local / path), counts[probe])
 
 
 def _store(study: Study, name: str, path: Path) -> Artifact:
@@ -170,6 +194,10 @@ def _prepared_file(study: Study, done: Receipts, name: str) -> Path:
     return path
 
 
+def _accept_comparison(study: Study, group: jobs.GroupJob) -> None:
+    outputs.receipts(study, group, CompareBody)
+
+
 def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Distance:
     """Two candidates' parameters; both are in the first host's models/ folder."""
     host = ready_hosts(study, done)[0]
@@ -187,6 +215,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         limit_s=EVALUATE_S,
         label=f"compare {candidate} with {reference}",
         heartbeat=False,
+        accept=lambda one: _accept_comparison(study, one),
     )
     _, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
     local = study.work / "compare" / f"{candidate}-{reference}.json"

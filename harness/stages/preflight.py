@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import jobs, machine, recipes
+from harness import jobs, machine, outputs, recipes
 from harness.clock import parse_utc
-from harness.errors import Waiting
+from harness.errors import Waiting, command
 from harness.hosts.protocol import Host
 from harness.prepared import Prepared
 from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
@@ -48,7 +48,7 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
         raise Waiting(
             f"preflight '{bad[0].check}' found {bad[0].observed} where {bad[0].required} is needed",
             where=bad[0].host,
-            next_command=f"harness run {study.loaded.path} --local",
+            next_command=command("run", study.loaded.path, "--local"),
         )
     notes = ("read-ahead and interface allowance are not applicable to workers on one computer",)
     return PreflightReceipt(**stamp.close(), notes=notes, device=device, lines=tuple(lines))
@@ -154,6 +154,10 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
             yield _line(host, f"dry run of {arm.name}", observed, "accepted", ended.exit_code == 0)
 
 
+def _accept(study: Study, group: jobs.GroupJob) -> None:
+    outputs.receipts(study, group, CheckBody)
+
+
 def _check(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -> Iterator[Line]:
     """The weighted-update check and an all-reduce between real ranks."""
     provisioned = done.of(ProvisionReceipt)
@@ -168,6 +172,7 @@ def _check(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -
         limit_s=CHECK_S,
         label="weighted-update check",
         heartbeat=False,
+        accept=lambda one: _accept(study, one),
     )
     _, out = jobs.attempts(study, fleet, group, 2)
     for rank, host in enumerate(hosts):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness import jobs, machine, recipes
-from harness.errors import Waiting
+from harness import jobs, machine, outputs, recipes
+from harness.errors import Waiting, command
 from harness.hosts.protocol import Host
 from harness.plan.recipe import Arm
 from harness.rank_bodies import ProbeBody, body_of, read_rank_receipt
@@ -37,7 +37,7 @@ def probe(study: Study, done: Receipts, stamp: Stamp) -> ProbeReceipt:
             raise Waiting(
                 f"no microbatch of arm '{arm.name}' runs on these hosts: {tried[-1].why}",
                 where=str(study.folder / "logs"),
-                next_command=f"harness run {study.loaded.path} --local",
+                next_command=command("run", study.loaded.path, "--local"),
             )
         chosen[arm.name] = tried[-1].microbatch
     return ProbeReceipt(**stamp.close(), trials=tuple(trials), microbatch=chosen)
@@ -61,6 +61,10 @@ def _halves(share: int) -> list[int]:
     return sizes
 
 
+def _accept(study: Study, group: jobs.GroupJob) -> None:
+    outputs.receipts(study, group, ProbeBody)
+
+
 def _trial(
     study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...], microbatch: int
 ) -> Trial:
@@ -82,6 +86,7 @@ def _trial(
         limit_s=TRIAL_S,
         label=f"probe {arm.name}, microbatch {microbatch}",
         heartbeat=False,
+        accept=lambda one: _accept(study, one),
     )
     attempt = jobs.run_group(study, fleet, group)
     if attempt.outcome != "done":
@@ -89,7 +94,7 @@ def _trial(
     bodies = []
     for rank, host in enumerate(hosts):
         local = study.work / group.job / f"receipt-{rank}.json"
-        local.parent.mkdir(exist_ok=True)
+        local.parent.mkdir(parents=True, exist_ok=True)
         host.get(f"{group.out}/receipt-{rank}.json", local)
         bodies.append(body_of(ProbeBody, read_rank_receipt(local)))
     out_of_memory = any(body.out_of_memory for body in bodies)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import jobs, machine, recipes
-from harness.errors import Refused, Waiting
+from harness import jobs, machine, outputs, recipes
+from harness.errors import BadInput, Refused
 from harness.hosts.protocol import Host
+from harness.measuring.rows import read_losses
 from harness.plan.recipe import Arm
 from harness.prepared import Prepared
 from harness.rank_bodies import TrainBody, body_of, read_rank_receipt
@@ -39,12 +40,7 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
     fleet = study.fleet(done.of(ProvisionReceipt))
-    for deadline in fleet.deadlines():
-        if deadline.applies and not deadline.armed:
-            raise Refused(
-                f"the {deadline.kind} deadline is not armed ({deadline.proof}), so no arm starts",
-                where=fleet.id,
-            )
+    jobs.require_deadlines(study, fleet)
     hosts = ready_hosts(study, done)
     prepared = load_file(Prepared, study.prepared_path)
     arms = tuple(_arm(study, done, arm, hosts[: arm.workers], prepared) for arm in study.plan.arms)
@@ -74,6 +70,7 @@ def _arm(
         model="seed",
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
+        accept=lambda one: _accept(study, arm, one),
     )
     made, out = jobs.attempts(study, fleet, group, arm.attempts)
 
@@ -93,6 +90,19 @@ def _arm(
         f"collect/train/{arm.name}", ArmRecord, intent={"out": out}, act=collect,
         adopt=lambda: None,
     )  # fmt: skip
+
+
+def _accept(study: Study, arm: Arm, group: jobs.GroupJob) -> None:
+    """Raises BadInput unless receipts, losses and candidate are whole and agree."""
+    ranks = outputs.receipts(study, group, TrainBody)
+    for rank, host in enumerate(group.hosts):
+        local = _local(study, arm, f"losses-{rank}.jsonl")
+        outputs.fetch(host, f"{group.out}/losses-{rank}.jsonl", local)
+        read_losses(local, updates=study.plan.recipe.updates)
+    roots = {body_of(TrainBody, receipt).parameter_root for receipt in ranks}
+    if len(roots) != 1:
+        raise BadInput(f"the ranks ended with {len(roots)} different parameter roots")
+    outputs.candidate(group.hosts[0], f"{group.out}/candidate", roots.pop())
 
 
 def _local(study: Study, arm: Arm, name: str) -> Path:
@@ -134,12 +144,6 @@ def _verify(
             raise Refused("it did not start from the seed model that was bound", where=where)
         if body_of(TrainBody, receipt).updates != study.plan.recipe.updates:
             raise Refused("it did not end at the predetermined update", where=where)
-    roots = {body_of(TrainBody, receipt).parameter_root for receipt in ranks}
-    if len(roots) != 1:
-        raise Waiting(
-            f"the ranks of arm '{arm.name}' ended with {len(roots)} different parameter roots",
-            where=str(study.folder / "logs"),
-        )
 
 
 def _candidate(study: Study, arm: Arm, host: Host, out: str, receipt: RankReceipt) -> Candidate:
