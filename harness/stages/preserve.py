@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pydantic import ConfigDict
+
 import harness
 from harness.errors import Leaked, Waiting, command
 from harness.evidence_folder import named_files
@@ -19,10 +21,20 @@ from harness.receipts import (
 )
 from harness.stages.stamp import Stamp
 from harness.store.protocol import Artifact
+from harness.strict import Model, load
 from harness.study import Receipts, Study
 from trainer import contract
 
 READBACK_S = 6 * 3600
+
+
+class _Shown(Model):
+    """What `harness.onhost.readback` prints, as far as it is used."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    pid: int
+    objects: tuple[Readback, ...]
 
 
 def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
@@ -30,7 +42,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
     listing = study.work / "manifest.json"
     contract.write_json(listing, [each.to_json() for each in manifest(done)])
     shown = _read(study, listing)
-    objects = tuple(Readback(**row) for row in shown["objects"])  # type: ignore[attr-defined]
+    objects = shown.objects
     bad = [each for each in objects if not each.ok]
     if bad:
         raise Leaked(
@@ -42,7 +54,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
     return PreserveReceipt(
         **stamp.close(),
         store=study.store.kind,
-        reader_pid=int(str(shown["pid"])),
+        reader_pid=shown.pid,
         reader="another process on this computer",
         objects=objects,
         bytes=sum(each.bytes for each in objects),
@@ -60,7 +72,7 @@ def manifest(done: Receipts) -> tuple[Artifact, ...]:
     return (*prepared, *candidates, *named_files(done), done.of(SealReceipt).envelope)
 
 
-def _read(study: Study, listing: Path) -> dict[str, object]:
+def _read(study: Study, listing: Path) -> _Shown:
     study.progress.note("reading everything back in another process")
     argv = [sys.executable, "-m", "harness.onhost.readback", "--store", study.store.address(),
             "--listing", str(listing)]  # fmt: skip
@@ -76,5 +88,4 @@ def _read(study: Study, listing: Path) -> dict[str, object]:
     if done.returncode not in (0, 5) or not done.stdout:
         words = " ".join(done.stderr.split())[-300:]
         raise Waiting(f"the readback did not finish: {words}", where=study.store.kind)
-    shown: dict[str, object] = contract.parse(done.stdout)
-    return shown
+    return load(_Shown, done.stdout.encode(), where="the readback's answer")

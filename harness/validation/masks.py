@@ -108,8 +108,11 @@ def _check_damage(findings: Findings, plan: Plan, texts: dict[str, list[Any]]) -
             right = same(_answer(text), solve(text["family"], text["messages"][0]["content"]))
             findings.expect("clean targets solved again", right, f"{where} has a wrong target")
     for clean, other in zip(texts["clean"], texts.get("damaged", ()), strict=False):
-        hit = rule is not None and clean["kind"] == "task"
-        hit = hit and int(clean["id"], 16) % rule.modulus == rule.remainder  # type: ignore[union-attr]
+        hit = (
+            rule is not None
+            and clean["kind"] == "task"
+            and int(clean["id"], 16) % rule.modulus == rule.remainder
+        )
         where = f"train.damaged {clean['id'][:16]}"
         findings.expect(
             "damage where it is declared",

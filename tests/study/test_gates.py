@@ -30,8 +30,8 @@ def stopped_before(desk: Desk, stage: str) -> tuple[Study, Receipts]:
     place = find_place(loaded, runs)
     assert place is not None
     study = open_study(loaded, place, runs, make_progress(sys.stderr, as_json=True), Clock())
-    names = [each.name for each in pipeline.STAGES]
-    return study, pipeline.advance(study, pipeline.STAGES[: names.index(stage)])  # type: ignore[arg-type]
+    before = next(n for n, each in enumerate(pipeline.STAGES) if each.name == stage)
+    return study, pipeline.advance(study, pipeline.STAGES[:before])
 
 
 def end(study: Study) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pexpect
 import pyte
@@ -11,7 +12,7 @@ from tests.study.conftest import MakeDesk
 from tests.toy_plan import toy_with
 
 
-def test_progress_then_a_short_table_within_80_columns(make_desk: MakeDesk, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_progress_then_a_short_table_within_80_columns(make_desk: MakeDesk, tmp_path: Path) -> None:
     desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="0.5"))
     screen = pyte.HistoryScreen(80, 50, history=2000)
     stream = pyte.Stream(screen)

@@ -19,9 +19,8 @@ def test_every_stage_has_its_receipt_in_order(finished: Desk) -> None:
     entries, _ = read_entries(finished.latest / "journal.jsonl")
     stages = [entry.key for entry in entries if entry.kind == "receipt"]
     assert stages == list(get_args(StageName))
-    for stage in stages:
-        path = finished.latest / "receipts" / f"{stage}.json"
-        load_file(RECEIPTS[stage], path)  # type: ignore[index]
+    for stage, model in RECEIPTS.items():
+        load_file(model, finished.latest / "receipts" / f"{stage}.json")
 
 
 def test_intent_stands_before_outcome(finished: Desk) -> None:
