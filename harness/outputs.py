@@ -15,9 +15,9 @@ from harness.hosts.protocol import Host
 from harness.jobs import GroupJob
 from harness.measuring.rows import RetentionLine
 from harness.plan.kinds import CountOrZero
-from harness.rank_bodies import body_of, read_rank_receipt
+from harness.rank_bodies import read_rank_receipt
 from harness.receipts import RankReceipt
-from harness.strict import Model, load, read_plain
+from harness.strict import Model, build, load, read_plain
 from harness.study import Study
 from trainer import contract
 
@@ -62,7 +62,7 @@ def receipts(study: Study, group: GroupJob, body: type[Model]) -> tuple[RankRece
                 f"task {due[0]}, rank {due[1]} of {due[2]} is due",
                 where=f"{host.name}: receipt-{rank}.json",
             )
-        body_of(body, receipt)  # type: ignore[type-var]
+        build(body, receipt.body, where=f"{host.name}: receipt-{rank}.json#/body")
         found.append(receipt)
     return tuple(found)
 

@@ -12,7 +12,10 @@ from harness.errors import HarnessError
 
 
 def show_error(error: HarnessError, *, as_json: bool = False) -> None:
-    """Print it on standard error; with `as_json` one JSON object on standard output."""
+    """Print it on standard error; with `as_json` one JSON object on standard output.
+
+    Lines are not broken, so that a path can be found in them and a command pasted.
+    """
     if as_json:
         print_json(
             {
@@ -26,6 +29,6 @@ def show_error(error: HarnessError, *, as_json: bool = False) -> None:
         return
     console = make_console(sys.stderr)
     with suppress(OSError):  # nobody may be there to read it; the exit code stands
-        console.print(clean(f"{error.kind}: {error.sentence()}"))
+        console.print(clean(f"{error.kind}: {error.sentence()}"), soft_wrap=True)
         if error.next_command:
-            console.print(clean(f"next: {error.next_command}"))
+            console.print(clean(f"next: {error.next_command}"), soft_wrap=True)

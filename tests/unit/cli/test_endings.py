@@ -14,6 +14,7 @@ import pytest
 
 from harness.cli.app import with_runs
 from harness.cli.endings import OurFault, Stopped, as_harness_error, stops_as_errors
+from harness.display.console import make_console
 from harness.display.progress import PlainProgress
 from harness.display.unfailing import Unfailing
 from harness.errors import BadInput, Waiting, command
@@ -66,6 +67,13 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_an_error_is_not_broken_into_lines(tmp_path: Path) -> None:
+    folder = "a-long-name/" * 20
+    done = harness(tmp_path, "check", folder)
+    assert f"{folder.rstrip('/')}: " in done.stderr
+    assert len(done.stderr.splitlines()) == 2
+
+
 def test_a_working_folder_that_is_gone_is_said(tmp_path: Path) -> None:
     line = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m harness status"
     done = subprocess.run(
@@ -89,7 +97,7 @@ def test_a_mistake_of_ours_leaves_its_traceback_in_a_file(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     try:
-        {}["nothing"]  # type: ignore[index]
+        dict[str, int]()["nothing"]
     except KeyError as error:
         said = as_harness_error(error)
     assert isinstance(said, OurFault) and said.exit_code == 1
@@ -120,7 +128,7 @@ def test_progress_that_cannot_be_written_stops_nothing() -> None:
         def stage(self, name: str, detail: str = "") -> None:
             raise BrokenPipeError
 
-    progress = Unfailing(Broken(None))  # type: ignore[arg-type]
+    progress = Unfailing(Broken(make_console(sys.stderr)))
     progress.stage("train")
     progress.note("silently dropped")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.clock import Clock, utc_text
 from harness.heartbeats import STALL_LIMIT_S, START_LIMIT_S, Pulse, read_heartbeat
-from harness.hosts.protocol import JobState
+from harness.hosts.protocol import Host, JobState
 
 BEGAN = datetime(2026, 11, 29, tzinfo=UTC)
 
@@ -25,6 +25,10 @@ class OneFile:
 
     def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         return self.data
+
+
+def host_with(data: bytes = b"") -> Host:
+    return cast(Host, OneFile(data))
 
 
 @dataclass
@@ -46,13 +50,13 @@ def beat(**fields: Any) -> bytes:
 RUNNING = [JobState(id="j", status="running", started_utc=utc_text(BEGAN), log_bytes=0)]
 
 
-def stalled_at(host: OneFile, *moments: float) -> bool:
+def stalled_at(host: Host, *moments: float) -> bool:
     time = Time()
     pulse = Pulse(time.clock, "out")
     found: list[str] = []
     for moment in moments:
         time.passed = moment
-        found = pulse.stalled((host,), RUNNING)  # type: ignore[arg-type]
+        found = pulse.stalled((host,), RUNNING)
     return bool(found)
 
 
@@ -65,21 +69,21 @@ def stalled_at(host: OneFile, *moments: float) -> bool:
     ],
 )  # fmt: skip
 def test_nonsense_in_a_heartbeat_is_no_error(data: bytes) -> None:
-    seen = read_heartbeat(OneFile(data), "out", 0)  # type: ignore[arg-type]
+    seen = read_heartbeat(host_with(data), "out", 0)
     assert seen is None or (seen.done >= 0 and seen.of >= 0)
-    assert not stalled_at(OneFile(data), 1.0)
+    assert not stalled_at(host_with(data), 1.0)
 
 
 def test_a_beat_from_the_future_does_not_hide_a_stall() -> None:
-    host = OneFile(beat(time="2099-01-01T00:00:00.000000Z"))
+    host = host_with(beat(time="2099-01-01T00:00:00.000000Z"))
     assert not stalled_at(host, 0.0, STALL_LIMIT_S - 1)
     assert stalled_at(host, 0.0, STALL_LIMIT_S + 1)
 
 
 def test_an_old_beat_is_a_stall_also_for_an_operator_that_comes_back() -> None:
-    assert stalled_at(OneFile(beat()), STALL_LIMIT_S + 1)
+    assert stalled_at(host_with(beat()), STALL_LIMIT_S + 1)
 
 
 def test_without_a_beat_the_start_may_take_longer() -> None:
-    assert not stalled_at(OneFile(), 0.0, START_LIMIT_S - 1)
-    assert stalled_at(OneFile(), 0.0, START_LIMIT_S + 1)
+    assert not stalled_at(host_with(), 0.0, START_LIMIT_S - 1)
+    assert stalled_at(host_with(), 0.0, START_LIMIT_S + 1)
