@@ -7,6 +7,7 @@ from pathlib import Path
 from harness import environments, source
 from harness.errors import Refused, command
 from harness.hosts.protocol import Host
+from harness.inputs.layout import is_operator_side
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
 from harness.stages.stamp import Stamp
@@ -15,8 +16,6 @@ from harness.strict import Model, load_file
 from harness.study import Receipts, Study
 from trainer import contract
 
-WITHHELD = (".answers.jsonl",)
-"""Prepared files that hosts never see: the expected answers."""
 ENVIRONMENT_S = 3600.0
 
 
@@ -35,12 +34,8 @@ class Built(Model):
 
 
 def host_files(files: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
-    """The prepared files that hosts need."""
-    return tuple(
-        each
-        for each in files
-        if not each.name.endswith(WITHHELD) and not each.name.startswith("text.")
-    )
+    """The prepared files that hosts need; answers and texts stay on the operator's side."""
+    return tuple(each for each in files if not is_operator_side(each.name))
 
 
 def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
