@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.toy_plan import toy_with
 
 
 def test_progress_then_a_short_table_within_80_columns(make_desk: MakeDesk, tmp_path: Path) -> None:
-    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="0.5"))
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="1"))
     screen = pyte.HistoryScreen(80, 50, history=2000)
     stream = pyte.Stream(screen)
     child = pexpect.spawn(
@@ -35,7 +36,7 @@ def test_progress_then_a_short_table_within_80_columns(make_desk: MakeDesk, tmp_
 
     going = "\n".join(seen)
     assert "train single" in going
-    assert "update 2/4" in going
+    assert re.search(r"update [1-4]/4", going), going
     assert "tok/s" in going
     last = "\n".join(line.rstrip() for line in screen.display)
     for wanted in ("Accuracy", "lookup", "pair-gains", "PASS", "ranks-agree", "cost: at most"):

@@ -1,0 +1,107 @@
+"""Receipts: what each stage observed. One model a stage, and the pieces they share.
+
+A receipt carries the hashes of what it read (`inputs`) and wrote; the pipeline runs a stage again
+only when those differ.
+"""
+
+from __future__ import annotations
+
+from harness.receipts.base import (
+    Attempt,
+    Line,
+    RankReceipt,
+    Receipt,
+    StageName,
+    Timers,
+    Traffic,
+)
+from harness.receipts.before import (
+    CommitReceipt,
+    PreflightReceipt,
+    PrepareReceipt,
+    ProbeReceipt,
+    ProvisionReceipt,
+    PushedHost,
+    PushReceipt,
+    Trial,
+)
+from harness.receipts.kept import (
+    PreserveReceipt,
+    Readback,
+    ReleaseReceipt,
+    ReportReceipt,
+    SealReceipt,
+    TerminateReceipt,
+)
+from harness.receipts.measured import (
+    Agreement,
+    ArmRecord,
+    Candidate,
+    Decided,
+    DecideReceipt,
+    Distance,
+    EvaluateReceipt,
+    ModelScores,
+    SelectReceipt,
+    ServeReceipt,
+    TrainReceipt,
+    ValidateReceipt,
+)
+
+__all__ = [
+    "RECEIPTS",
+    "Agreement",
+    "ArmRecord",
+    "Attempt",
+    "Candidate",
+    "CommitReceipt",
+    "DecideReceipt",
+    "Decided",
+    "Distance",
+    "EvaluateReceipt",
+    "Line",
+    "ModelScores",
+    "PreflightReceipt",
+    "PrepareReceipt",
+    "PreserveReceipt",
+    "ProbeReceipt",
+    "ProvisionReceipt",
+    "PushReceipt",
+    "PushedHost",
+    "RankReceipt",
+    "Readback",
+    "Receipt",
+    "ReleaseReceipt",
+    "ReportReceipt",
+    "SealReceipt",
+    "SelectReceipt",
+    "ServeReceipt",
+    "StageName",
+    "TerminateReceipt",
+    "Timers",
+    "Traffic",
+    "TrainReceipt",
+    "Trial",
+    "ValidateReceipt",
+]
+
+RECEIPTS: dict[StageName, type[Receipt]] = {
+    "prepare": PrepareReceipt,
+    "commit": CommitReceipt,
+    "provision": ProvisionReceipt,
+    "push": PushReceipt,
+    "preflight": PreflightReceipt,
+    "probe": ProbeReceipt,
+    "train": TrainReceipt,
+    "select": SelectReceipt,
+    "evaluate": EvaluateReceipt,
+    "serve": ServeReceipt,
+    "validate": ValidateReceipt,
+    "decide": DecideReceipt,
+    "seal": SealReceipt,
+    "preserve": PreserveReceipt,
+    "release": ReleaseReceipt,
+    "terminate": TerminateReceipt,
+    "report": ReportReceipt,
+}
+"""Every stage in order, with the model of its receipt."""

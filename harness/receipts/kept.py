@@ -1,0 +1,68 @@
+"""Receipts of the stages that seal, preserve, end and report."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.plan.kinds import CountOrZero, Sha256
+from harness.receipts.base import Receipt
+from harness.store.protocol import Artifact
+from harness.strict import Model
+
+
+class SealReceipt(Receipt):
+    """The archive."""
+
+    archive_sha256: Sha256
+    """Of the uncompressed tar: the archive's identity."""
+    archive_bytes: CountOrZero
+    envelope: Artifact
+    """The gzip file in the store."""
+    index_sha256: Sha256
+    members: CountOrZero
+
+
+class Readback(Model):
+    """One object read back by another process."""
+
+    name: str
+    sha256: Sha256
+    bytes: CountOrZero
+    ok: bool
+    fault: str | None = None
+
+
+class PreserveReceipt(Receipt):
+    """Every expected artifact was read back whole, or is recorded as lost."""
+
+    store: str
+    reader_pid: CountOrZero
+    reader: str
+    """Where the reader ran."""
+    objects: tuple[Readback, ...]
+    bytes: CountOrZero
+    lost: tuple[str, ...] = ()
+
+
+class ReleaseReceipt(Receipt):
+    """The gate: whether hosts may be ended."""
+
+    released: bool
+    basis: Literal["preserved", "abandoned"]
+    why: str
+
+
+class TerminateReceipt(Receipt):
+    """Hosts are ended and nothing is left."""
+
+    ended: tuple[str, ...]
+    residue: tuple[str, ...]
+    resources: Artifact
+    """resources.json as stored."""
+
+
+class ReportReceipt(Receipt):
+    """The report was written from archive and closing record."""
+
+    report_json: Artifact
+    page: Artifact
