@@ -67,7 +67,7 @@ def develop(loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock) ->
         provisioned = pipeline.recorded(study, "provision")
         if isinstance(provisioned, ProvisionReceipt):
             study.fleet(provisioned).end()
-        study.journal.close()
+        study.close()
 
 
 def _score(study: Study, place: Place, done: Receipts) -> Development:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput, Refused, Waiting, command
+from harness.errors import BadInput, Refused, Waiting
 from harness.fleet.protocol import FleetSource
 from harness.heartbeats import Pulse, read_heartbeat
 from harness.hosts.protocol import Host, Job, JobState
@@ -142,7 +142,7 @@ def require_deadlines(study: Study, fleet: FleetSource) -> None:
             raise Refused(
                 f"the {deadline.kind} deadline is not armed ({deadline.proof}), so nothing starts",
                 where=fleet.id,
-                next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
+                next_command=study.again("--abandon", "why"),
             )
 
 
@@ -332,5 +332,5 @@ def attempts(
     raise Waiting(
         f"{group.label} failed {limit} of {limit} attempts, the last one because {made[-1].reason}",
         where=str(study.folder / "logs"),
-        next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
+        next_command=study.again("--abandon", "why"),
     )

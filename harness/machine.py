@@ -5,27 +5,32 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.errors import BadInput
-from harness.hosts.protocol import HostFacts
 from harness.plan import Plan
+from harness.receipts import ProvisionReceipt
 
 
-def device_of(plan: Plan, hosts: tuple[HostFacts, ...]) -> Literal["cpu", "cuda"]:
-    """CPU or CUDA for every job of the study. Raises BadInput when CUDA is asked and not there."""
+def device_of(plan: Plan, fleet: ProvisionReceipt) -> Literal["cpu", "cuda"]:
+    """CPU or CUDA for every job of the study. Raises BadInput when CUDA is asked and not there.
+
+    Workers of one computer share its GPUs, one each; other hosts run one worker each.
+    """
     asked = plan.hosts.local.device if plan.hosts.local else "cuda"
-    gpus = len(hosts[0].gpus)
+    shared = fleet.fleet_kind == "local"
+    gpus = len(fleet.hosts[0].gpus) if shared else sum(bool(host.gpus) for host in fleet.hosts)
     enough = gpus >= plan.workers
     if asked == "cuda" and not enough:
+        seen = f"this computer shows {gpus} GPU(s)" if shared else f"{gpus} host(s) show a GPU"
         raise BadInput(
-            f"the plan asks for CUDA on {plan.workers} worker(s), and this computer shows "
-            f"{gpus} GPU(s)",
+            f"the plan asks for CUDA on {plan.workers} worker(s), and {seen}",
             where="#/hosts/local/device",
         )
     return "cuda" if asked == "cuda" or (asked == "auto" and enough and gpus > 0) else "cpu"
 
 
-def threads_of(plan: Plan, hosts: tuple[HostFacts, ...], workers: int) -> int:
-    """CPU threads of each of `workers` ranks that run at once on this computer."""
+def threads_of(plan: Plan, fleet: ProvisionReceipt, workers: int) -> int:
+    """CPU threads of each of `workers` ranks that run at once."""
     local = plan.hosts.local
     if local is not None and local.threads is not None:
         return local.threads
-    return max(1, hosts[0].cpus // workers)
+    shared = workers if fleet.fleet_kind == "local" else 1
+    return max(1, min(host.cpus for host in fleet.hosts) // shared)

@@ -17,8 +17,9 @@ from pydantic import Field
 from harness import pipeline
 from harness.clock import Clock
 from harness.display.progress import Progress
-from harness.errors import BadInput, Refused, command
-from harness.fleet.local import LocalFleet
+from harness.errors import BadInput, Refused
+from harness.fleet.choice import LOCAL, FleetChoice
+from harness.fleet.sources import Admitted, Fleets, FleetTerms
 from harness.journal import Journal, read_entries
 from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
@@ -26,7 +27,7 @@ from harness.plan.hosts import FolderStore as FolderChoice
 from harness.plan.kinds import Sha256
 from harness.stages.serve import require_no_serving
 from harness.store.folder import FolderStore
-from harness.strict import Model, load_file
+from harness.strict import Model, build, load_file
 from harness.study import Receipts, Study
 from trainer import contract
 
@@ -129,7 +130,7 @@ def store_of(loaded: LoadedPlan, runs: Path) -> FolderStore:
 
 def open_study(
     loaded: LoadedPlan, place: Place, runs: Path, progress: Progress, clock: Clock,
-    *, abandon: str = "",
+    *, choice: FleetChoice = LOCAL, abandon: str = "",
 ) -> Study:  # fmt: skip
     """Everything that stages need; takes the run's lock. Raises Refused without its journal."""
     journal = place.folder / "journal.jsonl"
@@ -145,7 +146,7 @@ def open_study(
         folder=place.folder,
         runs=runs,
         cache=cache_folder(),
-        fleet_kind="local",
+        fleets=Fleets(choice),
         store=store_of(loaded, runs),
         journal=Journal(journal, clock),
         clock=clock,
@@ -157,24 +158,26 @@ def open_study(
 
 
 def run_plan(
-    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, *, again: bool = False
-) -> tuple[Place, Receipts]:
-    """Drive the newest run of this plan to its report, or start one.
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
+    *, choice: FleetChoice = LOCAL, again: bool = False,
+) -> tuple[Place, Receipts]:  # fmt: skip
+    """Drive the newest run of this plan to its report, or start one, on the chosen hosts.
 
     A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
     """
     require_no_serving(loaded.plan.serving is not None, str(loaded.path))
-    require_sound(check_plan(loaded, fleet_kind="local"))
-    place, study = choose_study(loaded, runs, progress, clock, again=again)
+    require_sound(check_plan(loaded, fleet_kind=choice.kind))
+    place, study = choose_study(loaded, runs, progress, clock, choice=choice, again=again)
     try:
         return place, pipeline.advance(study)
     finally:
-        study.journal.close()
+        study.close()
 
 
 def choose_study(
-    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, *, again: bool = False
-) -> tuple[Place, Study]:
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
+    *, choice: FleetChoice = LOCAL, again: bool = False,
+) -> tuple[Place, Study]:  # fmt: skip
     """The newest run of this plan, or a new one, with the run's lock taken.
 
     Two commands at once agree on one run: the second finds what the first has made, and raises
@@ -186,11 +189,50 @@ def choose_study(
             raise Refused(
                 f"the run {place.record.run} of this plan was abandoned",
                 where=str(place.folder),
-                next_command=command("run", loaded.path, "--local", "--again"),
+                next_command=choice.command(loaded.path, "--again"),
             )
         if place is None or (again and place.finished):
             place = make_place(loaded, runs, clock, development=False)
-        return place, open_study(loaded, place, runs, progress, clock)
+        require_same_hosts(place, loaded, choice)
+        return place, open_study(loaded, place, runs, progress, clock, choice=choice)
+
+
+def admitted_fleet(place: Place) -> Admitted | None:
+    """The fleet that a run was given; null before it was."""
+    entries, _ = read_entries(place.folder / "journal.jsonl")
+    for entry in entries:
+        if entry.kind == "outcome" and entry.key == "provision/admit":
+            return build(Admitted, entry.data, where=f"{place.folder}/journal.jsonl")
+    return None
+
+
+def choice_of(place: Place) -> FleetChoice:
+    """The hosts that a run was begun on; this computer before it has any."""
+    admitted = admitted_fleet(place)
+    if admitted is None:
+        return LOCAL
+    if admitted.kind == "hosts-file":
+        return FleetChoice("hosts-file", hosts_file=Path(admitted.hosts_file))
+    return FleetChoice(admitted.kind)
+
+
+def require_same_hosts(place: Place, loaded: LoadedPlan, choice: FleetChoice) -> None:
+    """Raises Refused when a run that has its hosts is asked to go on with others."""
+    admitted = admitted_fleet(place)
+    if admitted is None or admitted.kind == choice.kind or place.finished:
+        return
+    raise Refused(
+        f"the run {place.record.run} was begun on other hosts ({_KINDS[admitted.kind]})",
+        where=str(place.folder),
+        next_command=choice_of(place).command(loaded.path),
+    )
+
+
+_KINDS = {
+    "local": "workers on this computer",
+    "hosts-file": "the machines of a hosts file",
+    "stack": "the stack's hosts",
+}
 
 
 @contextmanager
@@ -206,33 +248,37 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def abandon_run(
-    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, why: str
-) -> Place:
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock, why: str,
+    *, choice: FleetChoice = LOCAL,
+) -> Place:  # fmt: skip
     """Give up preservation of the unfinished run and end its fleet."""
     place = find_place(loaded, runs)
     if place is None or place.finished:
         raise BadInput("there is no unfinished run of this plan", where=str(runs))
-    study = open_study(loaded, place, runs, progress, clock, abandon=why)
+    require_same_hosts(place, loaded, choice)
+    study = open_study(loaded, place, runs, progress, clock, choice=choice, abandon=why)
     try:
         pipeline.abandon(study)
     finally:
-        study.journal.close()
+        study.close()
     return place
 
 
 def still_running(place: Place) -> tuple[list[str], str]:
     """Jobs of the run that run now, by host, and the fleet's deadline (empty: none yet)."""
-    entries, _ = read_entries(place.folder / "journal.jsonl")
-    admitted = [e for e in entries if e.kind == "outcome" and e.key == "provision/admit"]
-    if not admitted:
+    admitted = admitted_fleet(place)
+    if admitted is None:
         return [], ""
-    deadline = str(admitted[0].data["deadline_utc"])
     hosts = sorted((place.folder / "fleet" / "hosts").glob("host-*"))
-    fleet = LocalFleet(place.folder, len(hosts), str(admitted[0].data["fleet"]), deadline)
-    found = [
-        f"{job} on {host.name}"
-        for host in fleet.hosts()
-        for job in host.jobs()
-        if host.state(job).status == "running"
-    ]
-    return found, deadline
+    terms = FleetTerms(place.folder, admitted.fleet, admitted.deadline_utc, len(hosts))
+    fleets = Fleets(choice_of(place))
+    try:
+        found = [
+            f"{job} on {host.name}"
+            for host in fleets.open(terms).hosts()
+            for job in host.jobs()
+            if host.state(job).status == "running"
+        ]
+    finally:
+        fleets.close()
+    return found, admitted.deadline_utc

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from harness import receipts as r
+from harness.admission import FleetKind
 from harness.clock import Clock
 from harness.display.progress import Progress
 from harness.errors import Refused
-from harness.fleet.local import LocalFleet
+from harness.fleet.choice import FleetChoice
 from harness.fleet.protocol import FleetSource
+from harness.fleet.sources import Fleets, FleetTerms
 from harness.journal import Journal
 from harness.plan import LoadedPlan, Plan
 from harness.store.protocol import Store
@@ -30,7 +32,8 @@ class Study:
     runs: Path
     cache: Path
     """Environments and converted models that runs share."""
-    fleet_kind: Literal["local"]
+    fleets: Fleets
+    """Opens the fleet that the user chose."""
     store: Store
     journal: Journal
     clock: Clock
@@ -45,6 +48,25 @@ class Study:
     def plan(self) -> Plan:
         """The plan."""
         return self.loaded.plan
+
+    def close(self) -> None:
+        """Let another process drive the run; what runs on hosts goes on."""
+        self.fleets.close()
+        self.journal.close()
+
+    @property
+    def choice(self) -> FleetChoice:
+        """Which hosts the user chose."""
+        return self.fleets.choice
+
+    @property
+    def fleet_kind(self) -> FleetKind:
+        """'local', 'hosts-file' or 'stack'."""
+        return self.choice.kind
+
+    def again(self, *more: str) -> str:
+        """The command that goes on with this run, with the hosts that the user chose."""
+        return self.choice.command(self.loaded.path, *more)
 
     @property
     def prepared_path(self) -> Path:
@@ -62,11 +84,13 @@ class Study:
         """The fleet that the provision stage recorded."""
         deadline = next(d.at_utc for d in provision.deadlines if d.kind == "inner")
         assert deadline is not None  # the inner deadline always applies
-        return LocalFleet(
-            run_folder=self.folder,
-            count=len(provision.hosts),
-            fleet_id=provision.fleet,
-            deadline_utc=deadline,
+        return self.fleets.open(
+            FleetTerms(
+                run_folder=self.folder,
+                count=len(provision.hosts),
+                fleet_id=provision.fleet,
+                deadline_utc=deadline,
+            )
         )
 
 

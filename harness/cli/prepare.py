@@ -27,7 +27,7 @@ def prepare(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
         try:
             pipeline.advance(study, pipeline.STAGES[:1])
         finally:
-            study.journal.close()
+            study.close()
         progress.close()
         record = load_file(Prepared, study.prepared_path)
         if as_json:

@@ -13,6 +13,7 @@ from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.display.tables import final_table
 from harness.errors import BadInput, HarnessError, command
+from harness.fleet.choice import LOCAL, FleetChoice
 from harness.plan import LoadedPlan, load_plan
 from harness.results import Resources, Results
 from harness.run import Place
@@ -25,6 +26,9 @@ def run(
     local: Annotated[
         bool, typer.Option("--local", help="Hosts are worker processes on this computer.")
     ] = False,
+    hosts: Annotated[
+        Path | None, typer.Option("--hosts", help="Hosts are your own machines, from this file.")
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Run a finished plan once more (a replication).")
     ] = False,
@@ -39,26 +43,41 @@ def run(
 
     def work(progress: Progress) -> None:
         loaded, folder = load_plan(plan), runs.resolve()
-        if not local:
-            raise BadInput(
-                "there is no live fleet for this plan, and hosts on AWS cannot be launched yet",
-                where=str(loaded.path),
-                next_command=command("run", plan, "--local"),
-            )
+        choice = _choice(plan, local, hosts)
         if abandon is not None:
-            _abandon(loaded, folder, progress, abandon, as_json)
+            _abandon(loaded, folder, progress, choice, abandon, as_json)
             return
-        place, _ = runs_of.run_plan(loaded, folder, progress, clock(), again=again)
+        place, _ = runs_of.run_plan(loaded, folder, progress, clock(), choice=choice, again=again)
         progress.close()
         _show(place, loaded, as_json)
 
-    finish(work, as_json=as_json, runs=runs, still_runs=lambda: _still_runs(plan, runs))
+    finish(
+        work, as_json=as_json, runs=runs, still_runs=lambda: _still_runs(plan, runs, local, hosts)
+    )
 
 
-def _abandon(loaded: LoadedPlan, runs: Path, progress: Progress, why: str, as_json: bool) -> None:
+def _choice(plan: Path, local: bool, hosts: Path | None) -> FleetChoice:
+    """Which hosts the words on the command line choose. Raises BadInput."""
+    if local and hosts is not None:
+        raise BadInput("--local and --hosts exclude each other", where="--hosts")
+    if local:
+        return LOCAL
+    if hosts is not None:
+        return FleetChoice("hosts-file", hosts_file=hosts)
+    raise BadInput(
+        "there is no live fleet for this plan, and hosts on AWS cannot be launched yet",
+        where=str(plan),
+        next_command=command("run", plan, "--local"),
+    )
+
+
+def _abandon(
+    loaded: LoadedPlan, runs: Path, progress: Progress, choice: FleetChoice, why: str,
+    as_json: bool,
+) -> None:  # fmt: skip
     if not why.strip():
         raise BadInput("--abandon needs a reason, which the record keeps", where="--abandon")
-    place = runs_of.abandon_run(loaded, runs, progress, clock(), why)
+    place = runs_of.abandon_run(loaded, runs, progress, clock(), why, choice=choice)
     progress.close()
     if as_json:
         print_json({"abandoned": place.record.run, "why": why})
@@ -82,7 +101,7 @@ def _short(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _still_runs(plan: Path, given: Path) -> str:
+def _still_runs(plan: Path, given: Path, local: bool, hosts: Path | None) -> str:
     """What goes on after Ctrl-C."""
     try:
         loaded = load_plan(plan)
@@ -92,7 +111,9 @@ def _still_runs(plan: Path, given: Path) -> str:
         jobs, until = runs_of.still_running(place)
     except HarnessError:
         return ""
-    again = with_runs(command("run", plan, "--local"), given)
+    choice = _choice(plan, local, hosts)
+    again = with_runs(choice.command(plan), given)
     going = f"{', '.join(jobs)} still runs" if jobs else "no job runs now"
     ends = f"; the deadline at {until} ends the rest" if until else ""
-    return f"On this computer {going}{ends}; it costs 0 USD an hour. Go on with: {again}"
+    place_of = "On this computer" if choice.kind == "local" else "On your hosts"
+    return f"{place_of} {going}{ends}; it costs 0 USD an hour. Go on with: {again}"

@@ -104,6 +104,9 @@ class LocalFleet:
             left += [f"{host.name}: {path}" for path in _temporary(Path(host.work))]
         return tuple(left)
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def _processes(self) -> list[processes.Process]:
         """Living processes that carry the fleet's mark or are in a session of one of its jobs."""
         sessions = self._sessions()

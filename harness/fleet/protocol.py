@@ -49,3 +49,6 @@ class FleetSource(Protocol):
 
     def residue(self) -> tuple[str, ...]:
         """What of the fleet is still there, by name; empty when nothing is."""
+
+    def close(self) -> None:
+        """Close this side's connections; nothing on the hosts changes. Safe to call twice."""

@@ -112,6 +112,9 @@ class Host(Protocol):
     def stop(self, job_id: str, *, reason: str) -> JobState:
         """End the job and all its processes (SIGTERM, after 5 s SIGKILL); absent is no error."""
 
+    def jobs(self) -> tuple[str, ...]:
+        """Ids of every job that this host has a folder of."""
+
     def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """Bytes of a file from an offset; b'' when there is nothing (also when it is absent)."""
 

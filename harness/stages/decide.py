@@ -68,7 +68,7 @@ def _limits(study: Study, done: Receipts, prepared: Prepared) -> tuple[str, ...]
 
 def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predicted, ...]:
     """What `harness check` predicts, beside what was observed so far."""
-    report = check_plan(study.loaded, fleet_kind="local", prepared=prepared)
+    report = check_plan(study.loaded, fleet_kind=study.fleet_kind, prepared=prepared)
     observed: dict[str, float] = {name: r.seconds for name, r in done.by_stage.items()}
     for arm in done.of(TrainReceipt).arms:
         observed[f"train {arm.arm}"] = arm.attempts[-1].seconds

@@ -70,7 +70,7 @@ def score_model(
         probes=probes,
         end_tokens=prepared.end_tokens,
         device=done.of(PreflightReceipt).device,
-        threads=machine.threads_of(study.plan, provisioned.hosts, 1),
+        threads=machine.threads_of(study.plan, provisioned, 1),
     )
     group = jobs.GroupJob(
         key=f"evaluate/{role}/{name}",
@@ -207,7 +207,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         recipe=recipes.compare(
             against=f"../models/{reference}",
             device="cpu",
-            threads=machine.threads_of(study.plan, done.of(ProvisionReceipt).hosts, 1),
+            threads=machine.threads_of(study.plan, done.of(ProvisionReceipt), 1),
         ),
         hosts=(host,),
         pushed=done.of(PushReceipt).hosts,

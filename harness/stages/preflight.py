@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness import jobs, machine, outputs, recipes
 from harness.clock import parse_utc
-from harness.errors import Waiting, command
+from harness.errors import Waiting
 from harness.hosts.protocol import Host
 from harness.prepared import Prepared
 from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
@@ -37,7 +37,7 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
     """Look at every host. Raises Waiting naming the first line that fails."""
     provisioned = done.of(ProvisionReceipt)
     hosts = ready_hosts(study, done)
-    device = machine.device_of(study.plan, provisioned.hosts)
+    device = machine.device_of(study.plan, provisioned)
     lines = [line for host in hosts for line in _host(study, done, host)]
     lines += _deadlines(study, done)
     lines += _links(hosts)
@@ -48,7 +48,7 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
         raise Waiting(
             f"preflight '{bad[0].check}' found {bad[0].observed} where {bad[0].required} is needed",
             where=bad[0].host,
-            next_command=command("run", study.loaded.path, "--local"),
+            next_command=study.again(),
         )
     notes = ("read-ahead and interface allowance are not applicable to workers on one computer",)
     return PreflightReceipt(**stamp.close(), notes=notes, device=device, lines=tuple(lines))
@@ -162,7 +162,7 @@ def _check(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -
     """The weighted-update check and an all-reduce between real ranks."""
     provisioned = done.of(ProvisionReceipt)
     fleet = study.fleet(provisioned)
-    threads = machine.threads_of(study.plan, provisioned.hosts, len(hosts))
+    threads = machine.threads_of(study.plan, provisioned, len(hosts))
     group = jobs.GroupJob(
         key="preflight/check",
         recipe=recipes.check(study.plan, device=device, threads=threads),

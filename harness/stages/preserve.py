@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 
 import harness
-from harness.errors import Leaked, Waiting, command
+from harness.errors import Leaked, Waiting
 from harness.evidence_folder import named_files
 from harness.receipts import (
     PrepareReceipt,
@@ -49,7 +49,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
             f"{len(bad)} of {len(objects)} preserved objects are not whole: {bad[0].name} is "
             f"{bad[0].fault} ({bad[0].sha256})",
             where=study.store.locate(bad[0].sha256),
-            next_command=command("run", study.loaded.path, "--local"),
+            next_command=study.again(),
         )
     return PreserveReceipt(
         **stamp.close(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import jobs, machine, outputs, recipes
-from harness.errors import Waiting, command
+from harness.errors import Waiting
 from harness.hosts.protocol import Host
 from harness.plan.recipe import Arm
 from harness.rank_bodies import ProbeBody, body_of, read_rank_receipt
@@ -37,7 +37,7 @@ def probe(study: Study, done: Receipts, stamp: Stamp) -> ProbeReceipt:
             raise Waiting(
                 f"no microbatch of arm '{arm.name}' runs on these hosts: {tried[-1].why}",
                 where=str(study.folder / "logs"),
-                next_command=command("run", study.loaded.path, "--local"),
+                next_command=study.again(),
             )
         chosen[arm.name] = tried[-1].microbatch
     return ProbeReceipt(**stamp.close(), trials=tuple(trials), microbatch=chosen)
@@ -77,7 +77,7 @@ def _trial(
             arm,
             microbatch=microbatch,
             device=done.of(PreflightReceipt).device,
-            threads=machine.threads_of(study.plan, provisioned.hosts, arm.workers),
+            threads=machine.threads_of(study.plan, provisioned, arm.workers),
             trial_updates=TRIAL_UPDATES,
         ),
         hosts=hosts,

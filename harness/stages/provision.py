@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from harness.admission import admit
 from harness.errors import BadInput, Refused, command
-from harness.fleet.local import LocalFleet
+from harness.fleet.protocol import FleetSource
+from harness.fleet.sources import Admitted, FleetTerms
 from harness.receipts import CommitReceipt, ProvisionReceipt
 from harness.stages.commit import require_commitment
 from harness.stages.stamp import Stamp
 from harness.strict import Model
 from harness.study import Receipts, Study
-
-
-class Admitted(Model):
-    """The fleet's name and its deadline, which never moves."""
-
-    fleet: str
-    deadline_utc: str
 
 
 class Armed(Model):
@@ -26,23 +20,19 @@ class Armed(Model):
 
 
 def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
-    """Stand up a local fleet. Raises Refused when a deadline cannot be proved armed."""
+    """Stand up or adopt the fleet. Raises Refused when a deadline cannot be proved armed."""
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
-    local = study.plan.hosts.local
-    if local is None:
-        raise BadInput(
-            "the plan declares no local hosts",
-            where=f"{study.loaded.path}#/hosts",
-            next_command=command("check", study.loaded.path),
-        )
-    bound = admit(study.plan, None, "local")
+    bound = admit(study.plan, None, study.fleet_kind)
+    count = _count(study)
     admitted = _admit(study)
-    fleet = LocalFleet(
-        run_folder=study.folder,
-        count=local.count,
-        fleet_id=admitted.fleet,
-        deadline_utc=admitted.deadline_utc,
+    fleet = study.fleets.open(
+        FleetTerms(
+            run_folder=study.folder,
+            fleet_id=admitted.fleet,
+            deadline_utc=admitted.deadline_utc,
+            count=count,
+        )
     )
     _arm(study, fleet)
     deadlines = fleet.deadlines()
@@ -51,7 +41,7 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
             raise Refused(
                 f"the {deadline.kind} deadline is not armed ({deadline.proof}), so no arm starts",
                 where=fleet.id,
-                next_command=command("run", study.loaded.path, "--local"),
+                next_command=study.again(),
             )
     return ProvisionReceipt(
         **stamp.close(),
@@ -65,17 +55,34 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
     )
 
 
+def _count(study: Study) -> int:
+    """Hosts that the fleet must have. Raises BadInput when the plan declares none."""
+    if study.fleet_kind != "local":
+        return study.plan.workers
+    if study.plan.hosts.local is None:
+        raise BadInput(
+            "the plan declares no local hosts",
+            where=f"{study.loaded.path}#/hosts",
+            next_command=command("check", study.loaded.path),
+        )
+    return study.plan.hosts.local.count
+
+
 def _admit(study: Study) -> Admitted:
+    choice = study.choice
+
     def act() -> Admitted:
         return Admitted(
-            fleet=f"local-{study.run}",
+            fleet=f"{choice.kind}-{study.run}",
             deadline_utc=study.clock.after(study.plan.budget.deadline_s),
+            kind=choice.kind,
+            hosts_file=str(choice.hosts_file or ""),
         )
 
     return study.journal.effect("provision/admit", Admitted, intent={}, act=act, adopt=lambda: None)
 
 
-def _arm(study: Study, fleet: LocalFleet) -> None:
+def _arm(study: Study, fleet: FleetSource) -> None:
     def act() -> Armed:
         fleet.arm_deadlines()
         return Armed(armed=True)

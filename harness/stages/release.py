@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import Refused, command
+from harness.errors import Refused
 from harness.receipts import PreserveReceipt, ReleaseReceipt
 from harness.stages.stamp import Stamp
 from harness.study import Receipts, Study
@@ -19,7 +19,7 @@ def release(study: Study, done: Receipts, stamp: Stamp) -> ReleaseReceipt:
             f"{len(bad)} object(s) were not read back whole, the first one {bad[0].name} "
             f"({bad[0].fault})",
             where=preserved.store,
-            next_command=command("run", study.loaded.path, "--local", "--abandon", "why"),
+            next_command=study.again("--abandon", "why"),
         )
     return ReleaseReceipt(
         **stamp.close(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.admission import admit
 from harness.clock import parse_utc
-from harness.errors import Leaked, Refused, command
+from harness.errors import Leaked, Refused
 from harness.receipts import (
     PreserveReceipt,
     ProvisionReceipt,
@@ -43,7 +43,7 @@ def terminate(study: Study, done: Receipts, stamp: Stamp) -> TerminateReceipt:
         raise Leaked(
             f"{len(residue)} thing(s) of the fleet are still there: {residue[0]}",
             where=fleet.id,
-            next_command=command("run", study.loaded.path, "--local"),
+            next_command=study.again(),
         )
     resources = _resources(study, done, ended)
     path = study.folder / "resources.json"
@@ -58,7 +58,7 @@ def terminate(study: Study, done: Receipts, stamp: Stamp) -> TerminateReceipt:
 
 def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
     provisioned = done.of(ProvisionReceipt)
-    bound = admit(study.plan, None, "local")
+    bound = admit(study.plan, None, study.fleet_kind)
     preserved = [each for each in done.by_stage.values() if isinstance(each, PreserveReceipt)]
     return Resources(
         schema="harness/resources/1",

@@ -60,7 +60,7 @@ def _arm(
         arm,
         microbatch=done.of(ProbeReceipt).microbatch[arm.name],
         device=done.of(PreflightReceipt).device,
-        threads=machine.threads_of(study.plan, provisioned.hosts, arm.workers),
+        threads=machine.threads_of(study.plan, provisioned, arm.workers),
     )
     group = jobs.GroupJob(
         key=f"train/{arm.name}",
