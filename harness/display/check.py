@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.admission import Bound
 from harness.develop import Development
 from harness.display import words
 from harness.display.sanitize import clean
@@ -20,7 +21,7 @@ def check_tables(report: CheckReport) -> RenderableType:
     declared = _table("Declared", "what", "value")
     for row in report.rows:
         declared.add_row(clean(row.what), clean(row.value))
-    parts += [declared, _cost(report), _times(report.times)]
+    parts += [declared, bound_table(report.bound), _times(report.times)]
     share = f"{words.about(report.known_s)} known of a deadline of {words.about(report.deadline_s)}"
     parts.append(Text(clean(share)))
     for finding in report.findings:
@@ -37,18 +38,18 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _cost(report: CheckReport) -> RenderableType:
-    if report.bound is None:
+def bound_table(bound: Bound | None) -> RenderableType:
+    """The worst case line by line, its total and the ceiling."""
+    if bound is None:
         return Text("Worst case: unknown (see below).")
-    table = _table(f"Worst case ({report.fleet_kind})", "line", "quantity", "unit price", "USD")
-    for line in report.bound.lines:
+    table = _table(f"Worst case ({bound.fleet_kind})", "line", "quantity", "unit price", "USD")
+    for line in bound.lines:
         table.add_row(
             clean(line.what),
             clean(f"{line.quantity} {line.unit}"),
             clean(f"{line.unit_price_usd} ({line.price_date})"),
             words.money_up(line.bound_usd),
         )
-    bound = report.bound
     table.add_row("allowance", "", "", words.money_up(bound.allowance_usd))
     table.add_row("total", "", "", words.money_up(bound.total_usd), style="bold")
     table.add_row("ceiling", "", "", words.money(bound.ceiling_usd))

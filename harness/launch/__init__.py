@@ -1,0 +1,1 @@
+"""Launching: admission to a fleet, its placements one after another, its end."""
