@@ -50,7 +50,7 @@ class MotoCloud:
             "127.0.0.1", port, self.shim, threaded=True, request_handler=Quiet
         )
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        self._session = boto3.session.Session("testing", "testing", region_name=REGION)
+        self.session = boto3.session.Session("testing", "testing", region_name=REGION)
         self._clients: dict[tuple[str, str], Any] = {}
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -84,7 +84,7 @@ class MotoCloud:
         """A boto3 client for what a test itself does and looks at; it never retries."""
         if (service, region) not in self._clients:
             config = Config(retries={"total_max_attempts": 1})
-            make: Any = self._session.client
+            make: Any = self.session.client
             made = make(service, region, endpoint_url=self.endpoint, config=config)
             self._clients[service, region] = made
         return self._clients[service, region]

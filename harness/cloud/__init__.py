@@ -1,0 +1,1 @@
+"""AWS as the operator sees it: found by tag and attachment, ended by the cloud's own word."""
