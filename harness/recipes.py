@@ -58,7 +58,7 @@ def evaluate(
         "max_new_tokens": plan.evaluation.max_new_tokens,
         "batch": plan.evaluation.batch,
         "end_tokens": list(end_tokens),
-        "autocast": None,
+        "autocast": plan.evaluation.autocast,
     }
 
 

@@ -1,4 +1,4 @@
-"""Greedy generation in batches, with a cache of keys and values.
+"""Greedy generation in batches: which prompts go together, and the plain way to write for them.
 
 Shape suffixes: B documents, T prompt positions, S cached and new positions, H hidden size, V
 vocabulary.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trainer.model import CausalModel
+from trainer.generate_static import Generator, rows_that_fit
+from trainer.model import CausalModel, LlamaModel
 
 
 @dataclass
@@ -26,13 +28,17 @@ class Answer:
     """'end' or 'limit'."""
 
 
+PLAIN_BATCH = 32
+"""Prompts at once where the recipe leaves it open and memory is not asked."""
+
+
 @torch.inference_mode()
 def generate(
     model: CausalModel,
     prompts: Sequence[Sequence[int]],
     *,
     max_new_tokens: int,
-    batch: int,
+    batch: int | None,
     end_tokens: Sequence[int],
     autocast: str | None,
     progress: Callable[[int], None] = lambda done: None,
@@ -41,23 +47,112 @@ def generate(
     """The most likely token at every step, until an end token or the limit.
 
     Prompts of like length share a batch (longest first); answers come in the prompts' order.
-    Which prompts share a batch changes nothing but rounding. `progress` gets the number of
-    finished prompts after every batch, `tick` is called at every step. Raises ValueError on an
-    empty prompt.
+    Which prompts share a batch changes nothing but rounding; None takes as many as memory holds.
+    `progress` gets the number of finished prompts after every batch, `tick` is called every few
+    steps. Raises ValueError on an empty prompt.
     """
     if not all(prompts):
         raise ValueError("a prompt is empty")
     model.eval()
     order = sorted(range(len(prompts)), key=lambda place: -len(prompts[place]))
     answers = [Answer() for _ in prompts]
-    for start in range(0, len(order), batch):
-        places = order[start : start + batch]
-        writing = [answers[place] for place in places]
-        with torch.autocast(model.device.type, torch.bfloat16, enabled=autocast == "bf16"):
-            rows = _Rows(model, [prompts[place] for place in places], max_new_tokens)
-            _write(rows, writing, max_new_tokens, frozenset(end_tokens), tick)
-        progress(min(start + batch, len(order)))
+    if not prompts:
+        return answers
+    write = _writer(model, prompts, max_new_tokens, batch, end_tokens, autocast, tick)
+    for start in range(0, len(order), write.batch):
+        places = order[start : start + write.batch]
+        found = write.answers([prompts[place] for place in places])
+        for place, answer in zip(places, found, strict=True):
+            answers[place] = answer
+        progress(min(start + write.batch, len(order)))
     return answers
+
+
+class _Writes(Protocol):
+    """Writes the answers of a batch."""
+
+    batch: int
+
+    def answers(self, prompts: Sequence[Sequence[int]]) -> list[Answer]:
+        """One answer a prompt; at most `batch` prompts, longest first."""
+
+
+def _writer(
+    model: CausalModel,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    batch: int | None,
+    end_tokens: Sequence[int],
+    autocast: str | None,
+    tick: Callable[[], None],
+) -> _Writes:
+    """On a GPU our own Llama is written by replayed steps, everything else step by step."""
+    if isinstance(model, LlamaModel) and model.device.type == "cuda":
+        return Replayed(model, prompts, max_new_tokens, batch, end_tokens, autocast, tick)
+    return _Plain(model, max_new_tokens, batch or PLAIN_BATCH, end_tokens, autocast, tick)
+
+
+class Replayed:
+    """Static buffers and replayed steps (trainer/generate_static.py); for a Llama of ours."""
+
+    def __init__(
+        self,
+        model: LlamaModel,
+        prompts: Sequence[Sequence[int]],
+        max_new_tokens: int,
+        batch: int | None,
+        end_tokens: Sequence[int],
+        autocast: str | None,
+        tick: Callable[[], None],
+    ) -> None:
+        dtype = torch.bfloat16 if autocast == "bf16" else torch.float32
+        longest = max(map(len, prompts))
+        rows = batch or rows_that_fit(model, longest, max_new_tokens, dtype)
+        self.batch = min(rows, len(prompts))
+        self._ends = frozenset(end_tokens)
+        self._generator = Generator(
+            model, dtype=dtype, rows=self.batch, longest_prompt=longest,
+            new_tokens=max_new_tokens, end_tokens=end_tokens, tick=tick,
+        )  # fmt: skip
+
+    def answers(self, prompts: Sequence[Sequence[int]]) -> list[Answer]:
+        """One answer a prompt."""
+        return [_cut(tokens, self._ends) for tokens in self._generator.write(prompts)]
+
+
+def _cut(tokens: list[int], end_tokens: frozenset[int]) -> Answer:
+    """An answer ends before its first end token."""
+    for place, token in enumerate(tokens):
+        if token in end_tokens:
+            return Answer(tokens[:place], "end")
+    return Answer(tokens, "limit")
+
+
+class _Plain:
+    """Any model on any device; rows that end leave the batch at once."""
+
+    def __init__(
+        self,
+        model: CausalModel,
+        max_new_tokens: int,
+        batch: int,
+        end_tokens: Sequence[int],
+        autocast: str | None,
+        tick: Callable[[], None],
+    ) -> None:
+        self.batch = batch
+        self._model, self._limit, self._tick = model, max_new_tokens, tick
+        self._ends, self._autocast = frozenset(end_tokens), autocast
+
+    def answers(self, prompts: Sequence[Sequence[int]]) -> list[Answer]:
+        """One answer a prompt."""
+        writing = [Answer() for _ in prompts]
+        found = list(writing)
+        kind = self._model.device.type
+        with torch.autocast(kind, torch.bfloat16, enabled=self._autocast == "bf16"):
+            rows = _Rows(self._model, prompts, self._limit)
+            _write(rows, writing, self._limit, self._ends, self._tick)
+        return found
 
 
 def _write(

@@ -69,9 +69,10 @@ class CausalModel(Network, Protocol):
 class LlamaModel:
     """A Llama on a device, in FP32."""
 
-    def __init__(self, llama: Llama, device: torch.device) -> None:
+    def __init__(self, llama: Llama, device: torch.device, shape: Shape) -> None:
         self._llama = llama.to(device)
         self.device = device
+        self.shape = shape
 
     def parameters(self) -> dict[str, nn.Parameter]:
         """Every trained tensor once, by its transformers name."""
@@ -128,7 +129,7 @@ def load(
         return load_hub_model(folder, config, device)
     llama = Llama(shape)
     _fill(llama, folder / "model.safetensors", progress)
-    return LlamaModel(llama, device)
+    return LlamaModel(llama, device, shape)
 
 
 def _fill(llama: Llama, path: Path, progress: Callable[[], None]) -> None:

@@ -119,7 +119,8 @@ class Evaluate(Common):
     cases: tuple[str, ...]
     retention: tuple[str, ...]
     max_new_tokens: int
-    batch: int
+    batch: int | None
+    """Prompts at once; None: as many as memory holds."""
     end_tokens: tuple[int, ...]
     autocast: str | None
 
@@ -245,7 +246,7 @@ def _evaluate(fields: Fields, common: dict[str, Any]) -> Evaluate:
         cases=fields.names("cases"),
         retention=fields.names("retention"),
         max_new_tokens=fields.integer("max_new_tokens", 1),
-        batch=fields.integer("batch", 1),
+        batch=fields.integer_or_null("batch", 1),
         end_tokens=fields.token_ids("end_tokens"),
         autocast=fields.choice_or_null("autocast", "bf16"),
         **common,

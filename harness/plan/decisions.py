@@ -42,8 +42,10 @@ class Evaluation(Model):
     """How reference and candidates are scored: greedy, batched, strict."""
 
     max_new_tokens: Count
-    batch: Count
-    """Prompts generated at once."""
+    batch: Count | None = None
+    """Prompts generated at once; absent: as many as the device's memory holds."""
+    autocast: Literal["bf16"] | None = None
+    """Precision of generation and retention losses; absent: FP32. Logits are FP32 in any case."""
     max_answer_bytes: Annotated[int, Field(ge=2, le=32768)] = 32768
 
 

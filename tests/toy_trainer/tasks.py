@@ -86,7 +86,7 @@ def evaluate(args, recipe):
             tokens = list(answer if answer and knows else b"{}")[: recipe["max_new_tokens"]]
             stopped = "limit" if len(tokens) == recipe["max_new_tokens"] else "end"
             rows.append({"id": case["id"], "tokens": tokens, "stopped": stopped})
-            if number % recipe["batch"] == 0:
+            if number % (recipe["batch"] or 8) == 0:
                 heartbeat(args, role, number, len(cases))
         write_lines(args.out / f"answers-{role}.jsonl", rows)
         roles[role] = {"cases": len(rows), "seconds": time.monotonic() - began}
