@@ -243,7 +243,7 @@ def load_both(folder: Path, device: torch.device) -> tuple[models.CausalModel, A
     """Our model and Hugging Face's of one folder, both FP32."""
     from transformers import AutoModelForCausalLM
 
-    hub = AutoModelForCausalLM.from_pretrained(
+    hub: Any = AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="sdpa"
     )
     return models.load(folder, device), hub.to(device).eval()

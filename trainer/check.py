@@ -70,7 +70,7 @@ def draw_documents(seed: str) -> list[Document]:
 def run(job: Job, recipe: Check) -> None:
     """Write this rank's receipt with what it saw; judging it is the reader's."""
     with join(job) as rank:
-        talk = exchange.make(_exchange(rank), rank.workers, recipe.seed)
+        talk = exchange.make(_exchange(rank), rank.workers, recipe.seed, {})
         together = updated(recipe, rank, talk)
         alone = updated(recipe, Rank(0, 1, rank.device), exchange.NoExchange())
         errors = [(together[name] - alone[name]).abs().max() for name in together]

@@ -118,6 +118,8 @@ def one_update(
     loss = state.exchange.total(loss_sum) / inputs.weighted_targets
     exchanged = watch.now()
     norm = attempt(lambda: change_parameters(state, recipe, gradients))
+    changed = watch.now()
+    sent += state.exchange.settle(state.parameters(), state.update)
     ended = watch.now()
     watch.updates_s.append(ended - begun)
     return UpdateRecord(
@@ -128,7 +130,7 @@ def one_update(
         lr=lr_of(recipe, state.update),
         grad_norm=norm.item(),
         seconds=ended - begun,
-        exchange_seconds=exchanged - accumulated,
+        exchange_seconds=exchanged - accumulated + ended - changed,
         sent_bytes=sent.sent_bytes,
         received_bytes=sent.received_bytes,
         tokens=inputs.tokens,

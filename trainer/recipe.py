@@ -73,16 +73,20 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Exchange:
-    """How gradients are summed over workers. PowerSGD's fields are None for the other kinds."""
+    """How workers agree. A field that a kind does not have is None."""
 
     kind: str
-    """'none', 'dense' or 'powersgd'."""
+    """'none', 'dense', 'powersgd' or 'local-windows'."""
     rank: int | None = None
     error_feedback: bool | None = None
     residual: str | None = None
     dense_updates: int | None = None
     min_compression_rate: float | None = None
     epsilon: float | None = None
+    window: int | None = None
+    """Updates that workers take apart before they meet."""
+    outer_lr: float | None = None
+    outer_momentum: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +229,7 @@ def _schedule(fields: Fields) -> Schedule:
 
 
 def _exchange(fields: Fields) -> Exchange:
-    kind = fields.choice("kind", "none", "dense", "powersgd")
+    kind = fields.choice("kind", "none", "dense", "powersgd", "local-windows")
     exchange = Exchange(kind)
     if kind == "powersgd":
         exchange = Exchange(
@@ -236,6 +240,13 @@ def _exchange(fields: Fields) -> Exchange:
             dense_updates=fields.integer("dense_updates", 0),
             min_compression_rate=fields.number("min_compression_rate", 0, open_ends=True),
             epsilon=fields.number("epsilon", 0),
+        )
+    if kind == "local-windows":
+        exchange = Exchange(
+            kind,
+            window=fields.integer("window", 1),
+            outer_lr=fields.number("outer_lr", 0, open_ends=True),
+            outer_momentum=fields.number("outer_momentum", 0, math.nextafter(1, 0)),
         )
     fields.done()
     return exchange

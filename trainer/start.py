@@ -96,6 +96,10 @@ def check_workers(recipe: recipes.Common, arguments: Arguments) -> None:
         raise RecipeError(f"the task '{recipe.task}' runs on one node, not on {nodes}")
     if isinstance(recipe, recipes.Train) and nodes > 1 and recipe.exchange.kind == "none":
         raise RecipeError(f"the exchange 'none' is for one node, not for {nodes}")
+    if isinstance(recipe, recipes.Train) and recipe.updates % (recipe.exchange.window or 1):
+        raise RecipeError(
+            f"{recipe.updates} updates do not end with a window of {recipe.exchange.window}"
+        )
 
 
 def settings(

@@ -68,7 +68,7 @@ def make_state(job: Job, recipe: Train, rank: Rank, heart: Heartbeat) -> State:
     return State(
         network,
         AdamW(network.parameters(), recipe.optimizer),
-        exchange.make(recipe.exchange, rank.workers, recipe.seed),
+        exchange.make(recipe.exchange, rank.workers, recipe.seed, network.parameters()),
     )
 
 
@@ -130,7 +130,8 @@ def _updates(
 
 def _body(tally: Tally, state: State, root: str) -> dict[str, Any]:
     parameters = sum(parameter.numel() for parameter in state.parameters().values())
-    return {**vars(tally), "parameter_root": root, "parameters": parameters}
+    body = {**vars(tally), "parameter_root": root, "parameters": parameters}
+    return body | state.exchange.report()
 
 
 def _timers(watch: Stopwatch, load_s: float) -> dict[str, float]:

@@ -78,7 +78,22 @@ class PowerSGD(Model):
     """Added in orthogonalisation."""
 
 
-Exchange = Annotated[NoExchange | DenseExchange | PowerSGD, Field(discriminator="kind")]
+class LocalWindows(Model):
+    """Workers step apart and meet at the end of each window (DiLoCo: Douillard et al. 2023)."""
+
+    kind: Literal["local-windows"]
+    window: Count
+    """Updates that a worker takes alone, with the arm's optimizer. The updates of the recipe must
+    be a multiple of it, so that the candidate is what all workers agreed on."""
+    outer_lr: Positive
+    """Step along the workers' mean difference."""
+    outer_momentum: Annotated[float, Field(ge=0, lt=1)]
+    """Nesterov's, on that difference."""
+
+
+Exchange = Annotated[
+    NoExchange | DenseExchange | PowerSGD | LocalWindows, Field(discriminator="kind")
+]
 
 
 class ArmLimits(Model):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.plan.data import GeneratedReplay, HubText, ProbeSource
 from harness.plan.finding import Finding, error, warning
 from harness.plan.plan import Plan
-from harness.plan.recipe import PowerSGD
+from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 
 TOKENS_A_ROW = 40
 """About what a record costs in a document, prompt and answer included (measured: 128 documents of
@@ -120,6 +120,7 @@ def _arms(plan: Plan) -> Iterator[Finding]:
                 f"worker of '{arm.name}' has in an update",
             )
         exchange = arm.exchange
+        yield from _windows(plan, i, arm)
         if not isinstance(exchange, PowerSGD):
             continue
         if exchange.dense_updates >= plan.recipe.updates:
@@ -138,6 +139,29 @@ def _arms(plan: Plan) -> Iterator[Finding]:
                 f"/arms/{i}/exchange/error_feedback",
                 f"without error feedback '{arm.name}' loses what its factors leave out",
             )
+
+
+def _windows(plan: Plan, i: int, arm: Arm) -> Iterator[Finding]:
+    exchange = arm.exchange
+    if not isinstance(exchange, LocalWindows):
+        return
+    if plan.recipe.updates % exchange.window:
+        yield error(
+            f"/arms/{i}/exchange/window",
+            f"{plan.recipe.updates} updates are no whole number of windows of {exchange.window}, "
+            f"so the workers of '{arm.name}' would end apart",
+        )
+    elif exchange.window == plan.recipe.updates:
+        yield warning(
+            f"/arms/{i}/exchange/window",
+            f"the workers of '{arm.name}' meet only once, at the end",
+        )
+    if plan.recipe.global_batch % arm.workers:
+        yield warning(
+            f"/arms/{i}/exchange/kind",
+            f"{plan.recipe.global_batch} documents do not divide over {arm.workers} workers, and "
+            "in local windows each worker's own share counts alike",
+        )
 
 
 def _serving(plan: Plan) -> Iterator[Finding]:

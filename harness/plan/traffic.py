@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from harness.plan.plan import Plan
-from harness.plan.recipe import Arm, PowerSGD
+from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 from harness.plan.sizes import FP32_BYTES
 
 
 def dense_updates(plan: Plan, arm: Arm) -> int:
-    """Updates of an arm that exchange every gradient whole."""
+    """Updates of an arm that exchange every gradient, or every parameter's move, whole."""
     if isinstance(arm.exchange, PowerSGD):
         return min(arm.exchange.dense_updates, plan.recipe.updates)
+    if isinstance(arm.exchange, LocalWindows):
+        return plan.recipe.updates // arm.exchange.window
     return plan.recipe.updates if arm.exchange.kind == "dense" else 0
 
 

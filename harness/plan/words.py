@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.plan.decisions import Decision, Scope
 from harness.plan.plan import REFERENCE, Plan
-from harness.plan.recipe import Arm, PowerSGD
+from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 from harness.statistics.normal import upper_tail
 
 MEASURES = {
@@ -75,6 +75,11 @@ def _scope(scope: Scope | None) -> str:
 def exchange_words(arm: Arm) -> str:
     """The exchange of an arm, such as 'powersgd rank 32, 8 dense updates first'."""
     exchange = arm.exchange
+    if isinstance(exchange, LocalWindows):
+        return (
+            f"local windows of {exchange.window} updates, outer lr {exchange.outer_lr:g}, "
+            f"momentum {exchange.outer_momentum:g}"
+        )
     if not isinstance(exchange, PowerSGD):
         return exchange.kind
     feedback = "error feedback" if exchange.error_feedback else "no error feedback"

@@ -29,7 +29,11 @@ def make_state(folder: Path, recipe: Train, workers: int) -> State:
     network = model.load(folder, CPU)
     network.train(checkpointing=recipe.checkpointing)
     optimizer = AdamW(network.parameters(), recipe.optimizer)
-    return State(network, optimizer, exchange.make(recipe.exchange, workers, recipe.seed))
+    return State(
+        network,
+        optimizer,
+        exchange.make(recipe.exchange, workers, recipe.seed, network.parameters()),
+    )
 
 
 def train(
@@ -52,6 +56,7 @@ def train(
         "parameters": {name: p.detach().numpy() for name, p in state.parameters().items()},
         "root": roots.parameter_root(state.parameters()),
         "kept": {name: t.numpy() for name, t in state.exchange.state().items()},
+        "report": state.exchange.report(),
     }
 
 
@@ -98,7 +103,7 @@ def exchange_rounds(
     dtype: torch.dtype, zero: str = "",
 ) -> list[dict[str, Any]]:  # fmt: skip
     """For each round: this rank's gradients, what the exchange made of them, and what it kept."""
-    talk = exchange.make(recipe, workers, "seed")
+    talk = exchange.make(recipe, workers, "seed", {})
     seen = []
     for number in range(1, rounds + 1):
         own = draw_gradients(rank, number, shapes, dtype, zero)
@@ -154,7 +159,7 @@ def constant_gradient(
     rank: int, workers: int, recipe: Exchange, rounds: int
 ) -> tuple[Tensor, Tensor]:
     """A gradient that never changes, and the sum of what was sent for it."""
-    talk = exchange.make(recipe, workers, "seed")
+    talk = exchange.make(recipe, workers, "seed", {})
     own = draw_gradients(rank, 1, {"a": (8, 9)}, torch.float64, "")["a"]
     sent = torch.zeros_like(own)
     for number in range(1, rounds + 1):

@@ -25,6 +25,10 @@ class DenseExchange:
         """Mutates `gradients` into their sums over ranks, in their own precision."""
         return sum_tensors([gradients[name] for name in sorted(gradients)], self._workers)
 
+    def settle(self, parameters: Mapping[str, Tensor], update: int) -> Sent:
+        """Nothing is left to agree on."""
+        return Sent()
+
     def total(self, values: Tensor) -> Tensor:
         """The sum over ranks of a few numbers."""
         return total(values)
@@ -35,6 +39,10 @@ class DenseExchange:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Nothing was kept."""
+
+    def report(self) -> dict[str, object]:
+        """Nothing of its own."""
+        return {}
 
 
 def total(values: Tensor) -> Tensor:

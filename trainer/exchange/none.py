@@ -16,6 +16,10 @@ class NoExchange:
         """Leaves `gradients` alone."""
         return Sent()
 
+    def settle(self, parameters: Mapping[str, Tensor], update: int) -> Sent:
+        """Nothing is left to agree on."""
+        return Sent()
+
     def total(self, values: Tensor) -> Tensor:
         """The sum over ranks of a few numbers."""
         return values
@@ -26,3 +30,7 @@ class NoExchange:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Nothing was kept."""
+
+    def report(self) -> dict[str, object]:
+        """Nothing of its own."""
+        return {}

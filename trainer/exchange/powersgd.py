@@ -72,6 +72,10 @@ class PowerSGD:
         sent = sum_tensors(rest, self._workers) if rest else Sent()
         return sent + self._reduce_matrices(self._groups, gradients)
 
+    def settle(self, parameters: Mapping[str, Tensor], update: int) -> Sent:
+        """Nothing is left to agree on."""
+        return Sent()
+
     def total(self, values: Tensor) -> Tensor:
         """The sum over ranks of a few numbers."""
         return total(values)
@@ -90,6 +94,10 @@ class PowerSGD:
         """Takes effect at the next compressed update, when the gradients' shapes are known."""
         self._groups = None
         self._restored = dict(state)
+
+    def report(self) -> dict[str, object]:
+        """Nothing of its own."""
+        return {}
 
     def _make_groups(self, gradients: Mapping[str, Tensor]) -> list[_Group]:
         shapes = {

@@ -33,11 +33,18 @@ class Exchange(Protocol):
     """Sums over ranks. Every rank calls the same methods in the same order."""
 
     def reduce(self, gradients: Mapping[str, Tensor], update: int) -> Sent:
-        """Turn each rank's share of the gradient into the global one.
+        """Turn each rank's share of the gradient into the one that its optimizer steps by.
 
         Mutates `gradients`: on return each tensor holds the sum over ranks, exact or
-        approximate, bit for bit the same on every rank. Shares are already divided by the
-        update's global weighted target count, so nothing is averaged. `update` counts from 1.
+        approximate, bit for bit the same on every rank (local windows: the rank's own estimate
+        of it). Shares are already divided by the update's global weighted target count, so
+        nothing is averaged. `update` counts from 1.
+        """
+
+    def settle(self, parameters: Mapping[str, Tensor], update: int) -> Sent:
+        """After the optimizer's step of `update`: what ranks still have to agree on.
+
+        May mutate `parameters`. After the last update they are the same on every rank.
         """
 
     def total(self, values: Tensor) -> Tensor:
@@ -48,3 +55,6 @@ class Exchange(Protocol):
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Take back what `state` gave."""
+
+    def report(self) -> dict[str, object]:
+        """What the receipt says about it beside bytes."""

@@ -21,6 +21,12 @@ SERVING = {
 HUB_MODEL = {"kind": "hub", "repo": "a/b", "revision": "0" * 40}
 
 
+def windows(window: int) -> dict[str, object]:
+    return {
+        "kind": "local-windows", "window": window, "outer_lr": 0.7, "outer_momentum": 0.9,
+    }  # fmt: skip
+
+
 # (plan, what is changed, the level, the pointer, words of the sentence)
 FINDINGS: list[tuple[str, dict[str, object], str, str, str]] = [
     (QUICK, {"/recipe/schedule/warmup_updates": 16}, "error", "/recipe/schedule/warmup_updates",
@@ -45,6 +51,12 @@ FINDINGS: list[tuple[str, dict[str, object], str, str, str]] = [
      "/arms/1/exchange/min_compression_rate", "save nothing"),
     (QUICK, {"/arms/1/exchange/error_feedback": False}, "warning",
      "/arms/1/exchange/error_feedback", "leave out"),
+    (QUICK, {"/arms/1/exchange": windows(5)}, "error", "/arms/1/exchange/window",
+     "no whole number of windows of 5"),
+    (QUICK, {"/arms/1/exchange": windows(16)}, "warning", "/arms/1/exchange/window",
+     "meet only once"),
+    (QUICK, {"/arms/1/exchange": windows(4), "/arms/1/limits/traffic_gb": 2}, "error",
+     "/arms/1/limits/traffic_gb", "4.3 GB"),
     (QUICK, {"/arms/1/limits/traffic_gb": 2}, "error", "/arms/1/limits/traffic_gb", "2.2 GB"),
     (QUICK, {"/arms/1/limits/seconds": 60}, "error", "/arms/1/limits/seconds", "measured on 2"),
     (QUICK, {"/budget/deadline_s": 300}, "error", "/budget/deadline_s", "whose times are known"),
