@@ -16,7 +16,7 @@ from harness.plan.hosts import AwsHosts
 from harness.plan.kinds import Money, Text
 from harness.plan.plan import Plan
 from harness.plan.sizes import stored_bytes, weight_bytes
-from harness.prices import Price, PriceFile
+from harness.prices import PriceFile
 from harness.results import CostLine
 from harness.strict import Model
 
@@ -145,18 +145,6 @@ def _free(plan: Plan, fleet_kind: FleetKind) -> Bound:
     )
 
 
-def _line(what: str, quantity: Decimal, price: Price, prices: PriceFile) -> CostLine:
-    return CostLine(
-        what=what,
-        quantity=money.text(quantity),
-        unit=price.unit,
-        unit_price_usd=price.usd,
-        sku=price.sku,
-        price_date=prices.checked,
-        bound_usd=money.text(money.multiply(quantity, money.amount(price.usd))),
-    )
-
-
 def _host_lines(plan: Plan, prices: PriceFile) -> Iterable[CostLine]:
     hosts = plan.hosts.aws
     if hosts is None:
@@ -171,23 +159,21 @@ def _host_lines(plan: Plan, prices: PriceFile) -> Iterable[CostLine]:
     )
     life = plan.budget.deadline_s + SCHEDULE_S
     retries = (plan.budget.attempts - 1) * money.MINIMUM_BILLED_S
-    yield _line(
+    yield prices.line(
+        dearest.name,
         f"{hosts.count} host(s) of {dearest.name.removeprefix('ec2/')} until the deadline",
         money.multiply(hosts.count, money.billed_hours(life)),
-        dearest,
-        prices,
     )
-    yield _line(
+    yield prices.line(
+        dearest.name,
         "the least billed time of further launches",
         money.multiply(hosts.count, money.hours(retries)),
-        dearest,
-        prices,
     )
     yield from _attached_lines(plan, hosts, prices, life + RELEASE_S)
     sent = hosts.count * money.bytes_up(plan.budget.traffic_gb_per_host)
-    crossing = prices.price("traffic/cross-zone")
     for side in ("sent", "received"):
-        yield _line(f"hosts' traffic cap, {side}", money.gigabytes(sent), crossing, prices)
+        what = f"hosts' traffic cap, {side}"
+        yield prices.line("traffic/cross-zone", what, money.gigabytes(sent))
 
 
 def _attached_lines(
@@ -201,9 +187,9 @@ def _attached_lines(
     )
     for name, what, units in each:
         months = money.unit_months(hosts.count * units, held_s)
-        yield _line(what, months, prices.price(name), prices)
+        yield prices.line(name, what, months)
     held_h = money.multiply(hosts.count, money.hours(held_s))
-    yield _line("public IPv4 addresses", held_h, prices.price("ipv4"), prices)
+    yield prices.line("ipv4", "public IPv4 addresses", held_h)
 
 
 def _store_lines(plan: Plan, prices: PriceFile) -> Iterable[CostLine]:
@@ -220,19 +206,18 @@ def _store_lines(plan: Plan, prices: PriceFile) -> Iterable[CostLine]:
     if not plan.budget.retention_days:
         what += ", and then it continues"
     held = money.unit_months(money.gigabytes(stored), days * 86400)
-    yield _line(what, held, prices.price("s3/storage"), prices)
+    yield prices.line("s3/storage", what, held)
     writes = -(-stored // PART_BYTES) + SMALL_OBJECTS
     reads = -(-(2 * stored + count * weights) // PART_BYTES) + SMALL_OBJECTS * (count + 2)
     for name, text, requests in (
         ("s3/put", "S3 requests that write", writes),
         ("s3/get", "S3 requests that read", reads),
     ):
-        yield _line(text, Decimal(requests).scaleb(-3), prices.price(name), prices)
-    yield _line(
+        yield prices.line(name, text, Decimal(requests).scaleb(-3))
+    yield prices.line(
+        "traffic/internet",
         "readback that leaves AWS: all that is stored, once",
         money.gigabytes(stored),
-        prices.price("traffic/internet"),
-        prices,
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from harness import money
 from harness.errors import BadInput, Refused
 from harness.plan.kinds import Text
+from harness.results import CostLine
 from harness.strict import Model, load_file
 
 PRICE_FOLDER = Path(__file__).parent / "price_files"
@@ -63,6 +66,19 @@ class PriceFile(Model):
         raise Refused(
             f"the price of '{name}' is unknown, and nothing is launched at an unknown price",
             where=self.place,
+        )
+
+    def line(self, name: str, what: str, quantity: Decimal) -> CostLine:
+        """`quantity` of what has that price. Raises Refused when the price is unknown."""
+        price = self.price(name)
+        return CostLine(
+            what=what,
+            quantity=money.text(quantity),
+            unit=price.unit,
+            unit_price_usd=price.usd,
+            sku=price.sku,
+            price_date=self.checked,
+            bound_usd=money.text(money.multiply(quantity, money.amount(price.usd))),
         )
 
     @property

@@ -112,8 +112,33 @@ class HostCost(Model):
     host: str
     type: str
     launched_utc: str
+    """On AWS: before its launch was asked for."""
     ended_utc: str | None = None
+    """On AWS: when AWS was first seen to say 'terminated'."""
     seconds: float | None = None
+    id: str | None = None
+    """AWS's id; absent for workers on this computer."""
+    attempt: str | None = None
+    """The launch and the placement that was tried, such as '1.0'."""
+    zone: str | None = None
+
+
+class VolumeCost(Model):
+    """One volume's life as observed."""
+
+    id: str
+    gib: CountOrZero
+    created_utc: str
+    gone_utc: str | None = None
+    """When AWS was first seen to say NotFound; absent: it was still there."""
+
+
+class GoneThing(Model):
+    """Something else of the fleet (group, schedule, network) and when it was gone."""
+
+    kind: str
+    id: str
+    gone_utc: str
 
 
 class CostLine(Model):
@@ -139,6 +164,12 @@ class Resources(Model):
     """Run ids that the fleet carried."""
     attempts: CountOrZero
     hosts: tuple[HostCost, ...]
+    volumes: tuple[VolumeCost, ...] | None = None
+    removed: tuple[GoneThing, ...] | None = None
+    regions: tuple[str, ...] | None = None
+    """Every region that an attempt touched; a search for what is left looks in all of them."""
+    observed_utc: str | None = None
+    """When the fleet was last looked at for this record."""
     lines: tuple[CostLine, ...]
     allowance_usd: Money
     total_bound_usd: Money

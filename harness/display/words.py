@@ -75,6 +75,12 @@ def money(amount: str) -> str:
     return f"${amount}"
 
 
+def places_up(number: str, places: int) -> str:
+    """A decimal text rounded away from zero to so many places."""
+    step = Decimal(1).scaleb(-places)
+    return f"{Decimal(number).quantize(step, rounding=ROUND_UP):f}"
+
+
 def money_up(amount: str) -> str:
     """Rounded up to the cent, for a bound."""
     return f"${Decimal(amount).quantize(Decimal('0.01'), rounding=ROUND_UP)}"

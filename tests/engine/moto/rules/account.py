@@ -154,6 +154,8 @@ class PlacementGroups(Rule):
         group = self.groups[key]
         if name.startswith("tag:"):
             return group["tags"].get(name[4:]) in values
+        if name == "tag-key":
+            return any(each in group["tags"] for each in values)
         held = {"group-name": key[1], "strategy": group["strategy"], "state": "available"}
         return held.get(name) in values
 

@@ -1,0 +1,90 @@
+"""harness cost: what a fleet cost at most, final once nothing is left, beside the bill if given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import AsJson, app, clock, finish
+from harness.cost.billing import read_export
+from harness.cost.reconcile import reconcile, require_within
+from harness.cost.resources import finalised
+from harness.display.cost import cost_table, reconciliation_table
+from harness.display.output import print_json, show
+from harness.display.progress import Progress
+from harness.errors import BadInput, HarnessError, Leaked, Waiting, command
+from harness.results import Resources
+from harness.strict import load_file
+from trainer import contract
+
+
+@app.command()
+def cost(
+    resources: Annotated[Path, typer.Argument(help="resources.json of a fleet or run.")],
+    bill: Annotated[
+        Path | None,
+        typer.Option("--reconcile", help="CUR or Data Exports file (.csv, .csv.gz, .parquet)."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the bound line by line. Looks once more for what is left, and makes it final."""
+
+    def work(progress: Progress) -> None:
+        found = load_file(Resources, resources)
+        if bill is not None:
+            result = reconcile(found, read_export(bill, found.fleet))
+            if as_json:
+                print_json(result.to_json())
+            else:
+                show(reconciliation_table(result))
+            require_within(result, str(bill))
+            return
+        left: HarnessError | None = None
+        if found.fleet_kind == "stack" and found.state != "final":
+            found, left = _look(found, resources)
+        if as_json:
+            print_json(found.to_json())
+        else:
+            show(cost_table(found))
+        if left is not None:
+            raise left
+
+    finish(work, as_json=as_json)
+
+
+def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None]:
+    """Search all regions; the file is written again with what was seen."""
+    from harness.cloud.clients import Aws
+    from harness.cloud.left import Known
+    from harness.cloud.residue import residue
+
+    if not found.regions:
+        raise BadInput(
+            "it names no region, so nobody can look for what is left",
+            where=f"{path}#/regions",
+            next_command=command("sweep", "--fleet", found.fleet),
+        )
+    known = Known(
+        instances=tuple(host.id for host in found.hosts if host.id),
+        volumes=tuple(volume.id for volume in found.volumes or ()),
+    )
+    aws = Aws(found.regions[0], clock=clock())
+    left = residue(aws, found.fleet, regions=found.regions, known=known)
+    seen = finalised(found, [each.sentence() for each in left], aws.clock.utc())
+    contract.write_json(path, seen.to_json())
+    if not left:
+        return seen, None
+    billed = [each for each in left if each.costs]
+    if billed:
+        return seen, Leaked(
+            f"{len(billed)} thing(s) that cost money are still there: {billed[0].sentence()}",
+            where=found.fleet,
+            next_command=command("sweep", "--fleet", found.fleet, "--remove"),
+        )
+    return seen, Waiting(
+        f"the stack is still there ({len(left)} thing(s) that cost nothing by themselves)",
+        where=found.fleet,
+        next_command="pulumi destroy",
+    )
