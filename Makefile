@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
-ROOMS := harness trainer tests
+ROOMS := harness trainer tests infra
 
 .PHONY: study test test-all test-gpu check unit numerics faults study-tests lock clean schemas
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 CAP = {"type: ignore": 24, "noqa": 6}
-ROOMS = ("harness", "trainer", "tests")
+ROOMS = ("harness", "trainer", "tests", "infra")
 
 
 def main() -> int:

@@ -1,0 +1,1 @@
+"""The Pulumi program: what one admitted fleet is made of."""

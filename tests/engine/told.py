@@ -1,0 +1,103 @@
+"""An admitted fleet and a wiring whose answers a test sets and whose calls it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from harness.admission import Bound
+from harness.clock import utc_text
+from harness.fleet.admitted import AdmittedFleet, Placement
+from harness.fleet.tags import ATTEMPT, FLEET
+from harness.plan.hosts import Volume
+from infra.program import stand_up
+from infra.wiring import Wiring
+
+LOGIN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIN/0XabQXGBjrdS6FuxpCL4nhT7hxBpLcx7ZP1yJfdnP"
+
+
+def admitted(**changes: Any) -> AdmittedFleet:
+    """A fleet of two g6e.xlarge in one zone, admitted for six hours from now."""
+    bound = Bound(
+        fleet_kind="stack",
+        lines=(),
+        allowance_usd="1",
+        total_usd="20",
+        ceiling_usd="50",
+        notes=(),
+    )
+    fields: dict[str, Any] = {
+        "fleet": "pair-1",
+        "study": "pair",
+        "plan_path": "plans/pair/plan.json",
+        "plan_hash": "a" * 64,
+        "source_commit": "b" * 40,
+        "account": "123456789012",
+        "region": "us-east-1",
+        "attempt": 1,
+        "deadline_utc": utc_text(datetime.now(UTC) + timedelta(hours=6)),
+        "count": 2,
+        "placements": (Placement(type="g6e.xlarge", zones=("us-east-1a", "us-east-1a")),),
+        "one_zone": True,
+        "network": "own",
+        "image_id": "ami-12c6146b",
+        "image_name": "base",
+        "volume": Volume(gib=100, iops=4000, throughput_mbps=250),
+        "operator_cidr": "203.0.113.7/32",
+        "login_public_key": LOGIN,
+        "bucket": "harness-pair-123456789012",
+        "bucket_present": False,
+        "prefix": "studies/pair",
+        "budget_usd": "50",
+        "bound": bound,
+    }
+    return AdmittedFleet(**{**fields, **changes})
+
+
+def changed(fleet: AdmittedFleet, **changes: Any) -> AdmittedFleet:
+    """The same admission with other fields."""
+    return fleet.model_copy(update=changes)
+
+
+@dataclass
+class Told:
+    """Plays the operator's side."""
+
+    fleet: AdmittedFleet
+    ec2: Any
+    """Client with which failed placements are ended."""
+    is_preserved: bool = False
+    refuse: Callable[[], None] = lambda: None
+    calls: list[str] = field(default_factory=list)
+
+    def program(self) -> None:
+        """What the engine runs."""
+        stand_up(
+            Wiring(
+                admitted=self.fleet,
+                require_admission=self._admission,
+                before_host=lambda slot: self.calls.append(f"before {slot}"),
+                after_host=lambda slot, known: self.calls.append(f"after {slot} {known}"),
+                on_failure=self._end,
+                preserved=lambda: self.is_preserved,
+            )
+        )
+
+    def _admission(self) -> None:
+        self.calls.append("admission")
+        self.refuse()
+
+    def _end(self, why: str) -> None:
+        """Ends by tag what this placement launched."""
+        self.calls.append(f"failure {why}")
+        attempt = f"{self.fleet.attempt}.{self.fleet.chosen}"
+        wanted = [
+            {"Name": f"tag:{FLEET}", "Values": [self.fleet.fleet]},
+            {"Name": f"tag:{ATTEMPT}", "Values": [attempt]},
+        ]
+        for page in self.ec2.get_paginator("describe_instances").paginate(Filters=wanted):
+            for reservation in page["Reservations"]:
+                for one in reservation["Instances"]:
+                    self.ec2.terminate_instances(InstanceIds=[one["InstanceId"]])
