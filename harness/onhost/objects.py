@@ -1,4 +1,4 @@
-"""The folder object store's file operations: objects named by the SHA-256 of their bytes.
+"""Objects named by the SHA-256 of their bytes: what a store must do, and the one in a folder.
 
 `ROOT/objects/ab/abcdef...` appear whole or not at all and are never replaced; what is still being
 written is in `ROOT/incoming/`, locked by its writer.
@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from harness.onhost.command import Fault
 from trainer import contract
@@ -23,7 +23,15 @@ from trainer import contract
 CHUNK_BYTES = 4 * 1024 * 1024
 _HEX = frozenset("0123456789abcdef")
 
-Kind = Literal["missing", "truncated", "corrupt", "full", "changed"]
+Kind = Literal["missing", "truncated", "corrupt", "replaced", "full", "changed"]
+
+
+class Stored(NamedTuple):
+    """A stored object. `version` is the store's own id of these bytes; '' where it keeps none."""
+
+    sha256: str
+    bytes: int
+    version: str = ""
 
 
 class ObjectFault(Fault):
@@ -35,15 +43,27 @@ class ObjectFault(Fault):
 
 
 class Objects(Protocol):
-    """What stage and readback need of a store (a folder here; S3 has the same three)."""
+    """What stage and readback need of a store. With a `version` exactly that one is read."""
 
-    def put_file(self, path: Path) -> tuple[str, int]:
-        """Store a file: (hash, bytes). Raises ObjectFault."""
+    def put_file(self, path: Path) -> Stored:
+        """Store a file. Raises ObjectFault, Fault."""
 
-    def chunks(self, sha256: str) -> Iterator[bytes]:
-        """An object's bytes in order. Raises ObjectFault (missing)."""
+    def put_bytes(self, data: bytes) -> Stored:
+        """Store bytes. Raises as `put_file`."""
 
-    def fetch(self, sha256: str, size: int, target: Path) -> None:
+    def chunks(self, sha256: str, version: str = "") -> Iterator[bytes]:
+        """An object's bytes in order. Raises ObjectFault (missing), Fault."""
+
+    def version_now(self, sha256: str) -> str:
+        """The version that the name stands for now; '' where there are none."""
+
+    def readers(self, count: int) -> None:
+        """Told before so many objects are read at once."""
+
+    def list(self) -> Iterator[tuple[str, int]]:
+        """(hash, size) of every object, in order of their hashes."""
+
+    def fetch(self, sha256: str, size: int, target: Path, version: str = "") -> None:
         """Write an object to a new file, checked while it is written. Raises ObjectFault."""
 
 
@@ -52,6 +72,11 @@ def open_objects(address: str) -> Objects:
     given = contract.parse(address, where="the store's address")
     if isinstance(given, dict) and given.get("kind") == "folder" and "path" in given:
         return FolderObjects(Path(given["path"]))
+    if isinstance(given, dict) and given.get("kind") == "s3":
+        from harness.onhost.s3objects import S3Objects  # boto3 only where it is needed
+        from harness.onhost.s3place import S3Place
+
+        return S3Objects(S3Place.parse(given))
     kind = given.get("kind") if isinstance(given, dict) else given
     raise Fault(f"this helper knows no store of the kind {kind!r}.")
 
@@ -68,8 +93,8 @@ class FolderObjects:
             raise Fault(f"'{sha256[:80]}' is not a SHA-256 in lower-case hex.")
         return self.root / "objects" / sha256[:2] / sha256
 
-    def put_file(self, path: Path) -> tuple[str, int]:
-        """Store a file: (hash, bytes).
+    def put_file(self, path: Path) -> Stored:
+        """Store a file.
 
         Raises ObjectFault: changed while it was read, full, or an object of that name is there
         with another size.
@@ -78,16 +103,23 @@ class FolderObjects:
         if not self._there(sha256, size):
             with open(path, "rb") as source:
                 self._store(sha256, size, _pieces(source), str(path))
-        return sha256, size
+        return Stored(sha256, size)
 
-    def put_bytes(self, data: bytes) -> tuple[str, int]:
-        """Store bytes: (hash, size). Raises ObjectFault as `put_file`."""
+    def put_bytes(self, data: bytes) -> Stored:
+        """Store bytes. Raises ObjectFault as `put_file`."""
         sha256 = contract.sha256(data)
         if not self._there(sha256, len(data)):
             self._store(sha256, len(data), iter([data]), "bytes in memory")
-        return sha256, len(data)
+        return Stored(sha256, len(data))
 
-    def chunks(self, sha256: str) -> Iterator[bytes]:
+    def version_now(self, sha256: str) -> str:
+        """A folder keeps no versions."""
+        return ""
+
+    def readers(self, count: int) -> None:
+        """Nothing to share out."""
+
+    def chunks(self, sha256: str, version: str = "") -> Iterator[bytes]:
         """An object's bytes in order. Raises ObjectFault (missing)."""
         try:
             with open(self.path_of(sha256), "rb") as handle:
@@ -95,7 +127,7 @@ class FolderObjects:
         except FileNotFoundError:
             raise ObjectFault("missing", f"object {sha256} is not in {self.root}.") from None
 
-    def fetch(self, sha256: str, size: int, target: Path) -> None:
+    def fetch(self, sha256: str, size: int, target: Path, version: str = "") -> None:
         """Write an object to a new file, checked while it is written. Raises ObjectFault."""
         with open(target, "xb") as out:
             try:
@@ -103,7 +135,7 @@ class FolderObjects:
                 out.flush()
                 os.fsync(out.fileno())
             except OSError as error:
-                raise _no_room(error, target) from None
+                raise no_room(error, target) from None
 
     def list(self) -> Iterator[tuple[str, int]]:
         """(hash, size) of every object, in order of their hashes."""
@@ -143,7 +175,7 @@ class FolderObjects:
                     self._there(sha256, size)
             contract.sync_folder(target.parent)
         except OSError as error:
-            raise _no_room(error, self.root) from None
+            raise no_room(error, self.root) from None
 
 
 def copy_checked(
@@ -198,7 +230,7 @@ def _sweep(incoming: Path, *, older_than_s: float = 60.0) -> None:
                 path.unlink()
 
 
-def _no_room(error: OSError, place: Path) -> Exception:
+def no_room(error: OSError, place: Path) -> Exception:
     """ObjectFault when there is no room (disk, quota or file size limit), else the error itself."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ObjectFault("full", f"{place} has no room left ({error.strerror}); free some space.")

@@ -1,8 +1,9 @@
 """Moving files between a host and the store.
 
 `stage put --store ADDRESS --folder DIR` stores every file of a folder and prints the listing
-`[{name, sha256, bytes}]`; `stage get --store ADDRESS --listing FILE --folder DIR` makes a folder of
-exactly those files. Names are paths below the folder, with '/'.
+`[{name, sha256, bytes, version}]` (no version where the store keeps none); `stage get --store
+ADDRESS --listing FILE --folder DIR` makes a folder of exactly those files; `stage same --listing
+FILE --folder DIR` prints {"same"}. Names are paths below the folder, with '/'.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from trainer import contract
 
 
 class Listed(NamedTuple):
-    """One file of a listing."""
+    """One file of a listing. With a version exactly that one of the object is meant."""
 
     name: str
     sha256: str
     bytes: int
+    version: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """As it stands in a listing."""
+        return {name: value for name, value in self._asdict().items() if value != ""}
 
 
 def read_listing(path: Path) -> list[Listed]:
@@ -34,8 +40,9 @@ def read_listing(path: Path) -> list[Listed]:
     found: dict[str, Listed] = {}
     for number, row in enumerate(rows):
         try:
-            listed = Listed(str(row["name"]), str(row["sha256"]), int(row["bytes"]))
-        except (TypeError, KeyError, ValueError):
+            version = str(row.get("version", ""))
+            listed = Listed(str(row["name"]), str(row["sha256"]), int(row["bytes"]), version)
+        except (TypeError, KeyError, ValueError, AttributeError):
             raise Fault(f"{path}#/{number}: not a {{name, sha256, bytes}}.") from None
         parts = PurePosixPath(listed.name).parts
         if not parts or listed.name.startswith("/") or ".." in parts or "\0" in listed.name:
@@ -81,7 +88,7 @@ def get(objects: Objects, listing: list[Listed], folder: Path) -> int:
         for row in listing:
             target = part / row.name
             target.parent.mkdir(parents=True, exist_ok=True)
-            objects.fetch(row.sha256, row.bytes, target)
+            objects.fetch(row.sha256, row.bytes, target, row.version)
         for inner in (*(path for path in part.rglob("*") if path.is_dir()), part):
             contract.sync_folder(inner)
         replace_path(part, folder)
@@ -114,17 +121,23 @@ def replace_path(part: Path, target: Path) -> None:
 def main() -> int:
     """The command line."""
     commands = parser(__doc__)
-    commands.add_argument("verb", choices=("put", "get"))
-    commands.add_argument("--store", required=True, help="the store's address, JSON text")
+    commands.add_argument("verb", choices=("put", "get", "same"))
+    commands.add_argument("--store", help="the store's address, JSON text; for put and get")
     commands.add_argument("--folder", type=Path, required=True)
-    commands.add_argument("--listing", type=Path, help="for get")
+    commands.add_argument("--listing", type=Path, help="for get and same")
     given = commands.parse_args()
+    if given.listing is None and given.verb != "put":
+        raise Fault(f"stage {given.verb} needs --listing FILE.")
+    if given.verb == "same":
+        listing = read_listing(given.listing)
+        print_json({"same": given.folder.is_dir() and same(given.folder, listing)})
+        return 0
+    if given.store is None:
+        raise Fault(f"stage {given.verb} needs --store ADDRESS.")
     objects = open_objects(given.store)
     if given.verb == "put":
-        print_json([row._asdict() for row in put(objects, given.folder)])
+        print_json([row.row() for row in put(objects, given.folder)])
         return 0
-    if given.listing is None:
-        raise Fault("stage get needs --listing FILE.")
     listing = read_listing(given.listing)
     moved = get(objects, listing, given.folder)
     print_json({"files": len(listing), "moved_bytes": moved, "skipped": moved == 0})

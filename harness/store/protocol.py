@@ -16,6 +16,8 @@ class Artifact(Model):
     name: str
     sha256: Sha256
     bytes: CountOrZero
+    version: str | None = None
+    """The store's own id of these bytes (an S3 VersionId); absent where it keeps none."""
 
 
 class Store(Protocol):

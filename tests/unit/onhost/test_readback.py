@@ -50,6 +50,7 @@ def test_a_whole_store_is_read_by_another_process(kit: Any, stored: tuple[str, P
     assert all(row["ok"] and row["fault"] is None for row in result["objects"])
     assert result["totals"] == {
         "objects": 3, "bytes": 10240000, "missing": 0, "truncated": 0, "corrupt": 0,
+        "replaced": 0,
     }  # fmt: skip
     assert result["pid"] != os.getpid()
     assert result["started_utc"] <= result["finished_utc"]
