@@ -6,7 +6,7 @@ Every outside effect goes through the journal, so that a killed operator reattac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,10 @@ class GroupJob:
     label: str
     unit: str = "update"
     heartbeat: bool = True
+    resumes: bool = False
+    """An attempt is told where the earlier ones wrote, to go on from their checkpoints."""
+    earlier: tuple[str, ...] = ()
+    """Output folders of earlier attempts, in each host's work folder."""
     accept: Callable[[GroupJob], None] = _anything
     """Looks at the outputs once every rank has exited with 0; raises BadInput when they cannot be
     used, and the attempt has failed. Looks only, and may be called again."""
@@ -163,6 +167,8 @@ def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Term
         port=terms.port,
         interface="lo" if fleet.kind == "local" else "",
     )
+    for out in group.earlier:
+        argv += ["--resume", f"{host.work}/{out}"]
     return Job(
         id=group.job,
         argv=tuple(argv),
@@ -323,8 +329,10 @@ def attempts(
     Raises Waiting when every attempt failed.
     """
     made: list[Attempt] = []
+    outs: tuple[str, ...] = ()
     for number in range(1, limit + 1):
-        one = GroupJob(**{**group.__dict__, "key": f"{group.key}/{number}"})
+        one = replace(group, key=f"{group.key}/{number}", earlier=outs if group.resumes else ())
+        outs += (one.out,)
         made.append(run_group(study, fleet, one))
         if made[-1].outcome == "done":
             return tuple(made), one.out

@@ -47,6 +47,18 @@ class ProbeBody(_Body):
     out_of_memory: bool
 
 
+class CheckpointCost(_Body):
+    """One checkpoint."""
+
+    update: CountOrZero
+    stall_seconds: float
+    """Training stood still."""
+    copy_seconds: float
+    write_seconds: float
+    """In the background."""
+    bytes: CountOrZero
+
+
 class TrainBody(_Body):
     """Task `train`."""
 
@@ -60,6 +72,9 @@ class TrainBody(_Body):
     final_loss: float
     exchange_sent_bytes: CountOrZero
     exchange_received_bytes: CountOrZero
+    checkpoints: tuple[CheckpointCost, ...] = ()
+    resumed_from: CountOrZero | None = None
+    """Updates that were taken over from an earlier attempt's checkpoint."""
 
 
 class RoleTally(_Body):

@@ -21,6 +21,8 @@ def check(plan: Plan, *, device: str, threads: int) -> dict[str, Any]:
 def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -> dict[str, Any]:
     """One arm's training."""
     shared = plan.recipe
+    stored = shared.checkpoints
+    every = {} if stored is None else {"checkpoint": {"every_updates": stored.every_updates}}
     return {
         **_common("train", device, threads),
         "seed": f"{plan.seed}/train",
@@ -35,6 +37,7 @@ def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -
         "checkpointing": shared.checkpointing,
         "exchange": arm.exchange.model_dump(mode="json"),
         "preserve": arm.preserve,
+        **every,
     }
 
 

@@ -111,6 +111,10 @@ class Fields:
         """An object inside this one."""
         return Fields(self._take(name), f"{self._where}, '{name}'")
 
+    def inner_if(self, name: str) -> Fields | None:
+        """An object inside this one, or None where it is left out."""
+        return self.inner(name) if name in self._left else None
+
     def done(self) -> None:
         """Refuses what was not read."""
         if self._left:

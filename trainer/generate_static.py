@@ -189,7 +189,7 @@ class _Steps:
             graph = self._graphs[key] = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool):
                 self._step(rows, seen)
-        graph.replay()
+        graph.replay()  # capturing does nothing itself
 
 
 def rows_that_fit(model: LlamaModel, longest: int, new_tokens: int, dtype: torch.dtype) -> int:

@@ -26,6 +26,8 @@ class Arguments:
     port: int
     """Rank 0's."""
     interface: str
+    resume: tuple[Path, ...] = ()
+    """--out of earlier attempts at the same."""
 
 
 @dataclass(frozen=True)

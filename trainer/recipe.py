@@ -107,6 +107,8 @@ class Train(Common):
     exchange: Exchange
     preserve: str
     """'weights' or 'full-state'."""
+    checkpoint_updates: int | None = None
+    """Updates between checkpoints; None: none are written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +200,17 @@ def _train_fields(fields: Fields) -> dict[str, Any]:
         "checkpointing": fields.flag("checkpointing"),
         "exchange": _exchange(fields.inner("exchange")),
         "preserve": fields.choice("preserve", "weights", "full-state"),
+        "checkpoint_updates": _checkpoint(fields.inner_if("checkpoint")),
     }
+
+
+def _checkpoint(inner: Fields | None) -> int | None:
+    """How often the state is stored; left out, it never is."""
+    if inner is None:
+        return None
+    updates = inner.integer("every_updates", 1)
+    inner.done()
+    return updates
 
 
 def _optimizer(fields: Fields) -> Optimizer:

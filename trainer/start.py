@@ -70,10 +70,12 @@ def read_arguments(argv: Sequence[str]) -> tuple[Arguments, bool, bool]:
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--interface", required=True)
+    parser.add_argument("--resume", type=Path, action="append", default=[])
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument(_WORKER, action="store_true", help=argparse.SUPPRESS)
     values = vars(parser.parse_args(argv))
     dry_run, worker = values.pop("dry_run"), values.pop("worker")
+    values["resume"] = tuple(values["resume"])
     return Arguments(**values), dry_run, worker
 
 
@@ -96,6 +98,8 @@ def check_workers(recipe: recipes.Common, arguments: Arguments) -> None:
         raise RecipeError(f"the task '{recipe.task}' runs on one node, not on {nodes}")
     if isinstance(recipe, recipes.Train) and nodes > 1 and recipe.exchange.kind == "none":
         raise RecipeError(f"the exchange 'none' is for one node, not for {nodes}")
+    if arguments.resume and recipe.task != "train":
+        raise RecipeError(f"the task '{recipe.task}' cannot be gone on with, so --resume is wrong")
     if isinstance(recipe, recipes.Train) and recipe.updates % (recipe.exchange.window or 1):
         raise RecipeError(
             f"{recipe.updates} updates do not end with a window of {recipe.exchange.window}"

@@ -1,4 +1,4 @@
-"""The one object that training changes. What a full-state checkpoint holds derives from it."""
+"""The one object that training changes. What a checkpoint holds derives from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from trainer.exchange import Exchange
 from trainer.model import Network
 from trainer.update import AdamW
 
-_FIRST, _SECOND = "first.", "second."
-_EXCHANGE = "exchange."
+_PARAMETER, _FIRST, _SECOND, _EXCHANGE = "parameter.", "first.", "second.", "exchange."
 _RNG = "rng.cpu"
 _RNG_CUDA = "rng.cuda"
 
@@ -43,36 +42,42 @@ class State:
             gradients[name] = parameter.grad
         return gradients
 
-    def shared_tensors(self) -> dict[str, Tensor]:
-        """What every rank holds alike, beside the parameters: the optimizer's moments."""
-        first, second = self.optimizer.first, self.optimizer.second
-        return {f"{_FIRST}{name}": tensor for name, tensor in first.items()} | {
-            f"{_SECOND}{name}": tensor for name, tensor in second.items()
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything of this rank between two updates: parameters, moments, what the exchange
+        keeps, random state. Not copies, but for random state.
+        """
+        named: dict[str, Tensor] = {
+            f"{prefix}{name}": tensor
+            for prefix, group in self._groups().items()
+            for name, tensor in group.items()
         }
-
-    def rank_tensors(self) -> dict[str, Tensor]:
-        """What belongs to this rank alone: exchange state and random state."""
-        tensors = {f"{_EXCHANGE}{name}": value for name, value in self.exchange.state().items()}
-        tensors[_RNG] = torch.get_rng_state()
+        named |= {f"{_EXCHANGE}{name}": value for name, value in self.exchange.state().items()}
+        named[_RNG] = torch.get_rng_state()
         if torch.cuda.is_available():
-            tensors[_RNG_CUDA] = torch.cuda.get_rng_state()
-        return tensors
+            named[_RNG_CUDA] = torch.cuda.get_rng_state()
+        return named
 
-    def restore(
-        self, update: int, shared: Mapping[str, Tensor], of_rank: Mapping[str, Tensor]
-    ) -> None:
-        """Go on from saved tensors; the network must hold the saved parameters already."""
+    @torch.no_grad()
+    def restore(self, update: int, named: Mapping[str, Tensor]) -> None:
+        """Go on from what `tensors` gave after `update` updates."""
         self.update = update
-        for name in self.parameters():
-            self.optimizer.first[name].copy_(shared[f"{_FIRST}{name}"])
-            self.optimizer.second[name].copy_(shared[f"{_SECOND}{name}"])
+        for prefix, group in self._groups().items():
+            for name, tensor in group.items():
+                tensor.copy_(named[f"{prefix}{name}"])
         self.exchange.restore(
             {
                 name.removeprefix(_EXCHANGE): tensor
-                for name, tensor in of_rank.items()
+                for name, tensor in named.items()
                 if name.startswith(_EXCHANGE)
             }
         )
-        torch.set_rng_state(of_rank[_RNG].cpu())
-        if _RNG_CUDA in of_rank:
-            torch.cuda.set_rng_state(of_rank[_RNG_CUDA].cpu())
+        torch.set_rng_state(named[_RNG].cpu())
+        if _RNG_CUDA in named:
+            torch.cuda.set_rng_state(named[_RNG_CUDA].cpu())
+
+    def _groups(self) -> dict[str, Mapping[str, Tensor]]:
+        return {
+            _PARAMETER: self.parameters(),
+            _FIRST: self.optimizer.first,
+            _SECOND: self.optimizer.second,
+        }

@@ -37,11 +37,13 @@ def write(
     shapes: Mapping[str, tuple[str, tuple[int, ...]]],
     get: Callable[[str], Array],
     progress: Callable[[], None] = lambda: None,
+    see: Callable[[bytes | memoryview], object] = lambda piece: None,
 ) -> None:
     """Write the named tensors, in the order of their names, and fsync the file.
 
     `shapes` gives each one's numpy dtype name and shape, `get` its values when their turn comes.
-    `progress` is called between pieces. Raises ValueError when `get` gives another size.
+    `progress` is called between pieces; `see` is given every byte in order. Raises ValueError
+    when `get` gives another size.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
@@ -57,7 +59,9 @@ def write(
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % _ALIGNMENT_BYTES)
     with open(path, "wb") as handle:
-        handle.write(struct.pack("<Q", len(text)) + text)
+        beginning = struct.pack("<Q", len(text)) + text
+        handle.write(beginning)
+        see(beginning)
         for name in sorted(shapes):
             dtype, shape = shapes[name]
             array = np.ascontiguousarray(get(name))
@@ -65,6 +69,7 @@ def write(
                 raise ValueError(f"{name} is {array.dtype}{array.shape}, not {dtype}{shape}")
             for piece in pieces(array):
                 handle.write(piece)
+                see(piece)
                 progress()
         handle.flush()
         os.fsync(handle.fileno())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +10,18 @@ import torch
 
 from trainer import checkpoint, exchange, loop, model, roots
 from trainer.batches import Document, read_documents, read_schedule
-from trainer.contract import canonical, parameter_root
+from trainer.contract import canonical, parameter_root, parse
 from trainer.heartbeat import Heartbeat
 from trainer.job import Job
 from trainer.later import Later
+from trainer.progress import Tally, identity_of
 from trainer.ranks import Rank, join
 from trainer.receipts import write_receipt
 from trainer.recipe import Train
+from trainer.saving import Saver, newest_common
 from trainer.state import State
 from trainer.timers import Stopwatch
 from trainer.update import AdamW
-
-
-@dataclass
-class Tally:
-    """Sums over the whole arm, alike on every rank, and this rank's bytes."""
-
-    updates: int = 0
-    documents: int = 0
-    tokens: int = 0
-    targets: int = 0
-    weighted_targets: float = 0.0
-    exchange_sent_bytes: int = 0
-    exchange_received_bytes: int = 0
-    final_loss: float = 0.0
-
-    def add(self, documents: list[Document], record: loop.UpdateRecord) -> None:
-        """Count one update."""
-        self.updates += 1
-        self.documents += len(documents)
-        self.tokens += sum(len(document.tokens) for document in documents)
-        self.targets += sum(document.target_count for document in documents)
-        self.weighted_targets += record.weighted_targets
-        self.exchange_sent_bytes += record.sent_bytes
-        self.exchange_received_bytes += record.received_bytes
-        self.final_loss = record.loss
 
 
 def input_files(job: Job, recipe: Train) -> dict[str, Path]:
@@ -72,6 +49,61 @@ def make_state(job: Job, recipe: Train, rank: Rank, heart: Heartbeat) -> State:
     )
 
 
+@dataclass
+class Arm:
+    """An arm in training."""
+
+    job: Job
+    recipe: Train
+    rank: Rank
+    heart: Heartbeat
+    watch: Stopwatch
+    state: State
+    saver: Saver
+    tally: Tally = field(default_factory=Tally)
+    losses: list[bytes] = field(default_factory=list)
+    """Lines of losses-R.jsonl."""
+    earlier_s: float = 0.0
+    """Active seconds of earlier attempts that this one goes on from."""
+    resumed_from: int | None = None
+
+    def go_on(self) -> None:
+        """Take up the newest checkpoint of earlier attempts that all ranks hold, if any."""
+        name = self.saver.folder.name
+        folders = [out / name for out in self.job.arguments.resume]
+        if not folders:
+            return
+        self.heart.beat("resume", 0, self.recipe.updates)
+        found = newest_common(
+            folders, self.state, self.rank, self.recipe.updates, self.saver.identity
+        )
+        if found is None:
+            return
+        progress = checkpoint.read(found, self.state)
+        self.tally = Tally(**progress.tally)
+        self.losses = progress.losses.splitlines(keepends=True)
+        self.watch.updates_s += [parse(line)["seconds"] for line in self.losses]
+        self.earlier_s, self.resumed_from = progress.active_s, progress.update
+
+    def active_s(self, until: float) -> float:
+        """Seconds from the first update on, earlier attempts' up to their checkpoint included."""
+        return self.earlier_s + until - self.watch.moments_s["first"]
+
+    def save_if_due(self) -> None:
+        """Between two updates."""
+        if self.saver.due(self.state, self.recipe.updates):
+            self.saver.save(self.state, self.progress())
+
+    def progress(self) -> checkpoint.Progress:
+        """As a checkpoint holds it."""
+        return checkpoint.Progress(
+            self.state.update,
+            vars(self.tally).copy(),
+            self.active_s(self.watch.now()),
+            b"".join(self.losses),
+        )
+
+
 def run(job: Job, recipe: Train) -> None:
     """Train, write the candidate (rank 0) and this rank's journal and receipt."""
     files = input_files(job, recipe)
@@ -81,64 +113,77 @@ def run(job: Job, recipe: Train) -> None:
         documents, schedule = read_updates(files, recipe)
         state = make_state(job, recipe, rank, heart)
         watch = Stopwatch(rank.synchronise)
+        identity = identity_of(job, files, model_root)
+        folder = job.out / f"checkpoint-{rank.rank}"
+        saver = Saver(folder, recipe.checkpoint_updates, identity, rank, heart.tick)
+        arm = Arm(job, recipe, rank, heart, watch, state, saver)
+        arm.go_on()
         load_s = job.beginning.elapsed()
         watch.mark("loop")
-        tally = _updates(job, recipe, rank, state, documents, schedule, watch, heart)
+        _updates(arm, documents, schedule)
         watch.mark("updated")
-        heart.beat("save", recipe.updates, recipe.updates, tally.final_loss)
-        if rank.rank == 0:
-            checkpoint.write_candidate(job.out, job.model, state.parameters(), heart.tick)
-        if recipe.preserve == "full-state":
-            checkpoint.write_state(job.out, state, rank.rank, heart.tick)
+        heart.beat("save", recipe.updates, recipe.updates, arm.tally.final_loss)
+        _keep(arm)
         watch.mark("saved")
         root = roots.parameter_root(state.parameters(), progress=heart.tick)
         watch.mark("digested")
         write_receipt(
             job,
             rank,
-            _body(tally, state, root),
+            _body(arm, root),
             inputs=files,
             model_root=model_root.result(),
-            timers=_timers(watch, load_s),
+            timers=_timers(arm, load_s),
         )
-        heart.beat("done", recipe.updates, recipe.updates, tally.final_loss)
+        saver.forget(state)
+        heart.beat("done", recipe.updates, recipe.updates, arm.tally.final_loss)
 
 
-def _updates(
-    job: Job,
-    recipe: Train,
-    rank: Rank,
-    state: State,
-    documents: list[Document],
-    schedule: list[list[int]],
-    watch: Stopwatch,
-    heart: Heartbeat,
-) -> Tally:
+def _updates(arm: Arm, documents: list[Document], schedule: list[list[int]]) -> None:
     """Every update, each with a line in losses-R.jsonl as soon as it is done."""
-    tally = Tally()
+    recipe, rank, heart = arm.recipe, arm.rank, arm.heart
     chosen = [[documents[place] for place in places] for places in schedule]
-    watch.mark("first")
-    with open(job.out / f"losses-{rank.rank}.jsonl", "wb", buffering=0) as journal:
-        records = loop.run(state, recipe, rank, iter(chosen), watch, heart.tick)
-        for used, record in zip(chosen, records, strict=True):
-            journal.write(canonical(record.line()) + b"\n")
-            tally.add(used, record)
+    left = chosen[arm.state.update :]
+    arm.watch.mark("first")
+    with open(arm.job.out / f"losses-{rank.rank}.jsonl", "wb", buffering=0) as journal:
+        journal.write(b"".join(arm.losses))
+        records = loop.run(arm.state, recipe, rank, iter(left), arm.watch, heart.tick)
+        for used, record in zip(left, records, strict=True):
+            arm.losses.append(canonical(record.line()) + b"\n")
+            journal.write(arm.losses[-1])
+            arm.tally.add(used, record)
             speed = loop.tokens_per_second(record)
             heart.beat("train", record.update, recipe.updates, record.loss, speed)
-    return tally
+            arm.save_if_due()
 
 
-def _body(tally: Tally, state: State, root: str) -> dict[str, Any]:
-    parameters = sum(parameter.numel() for parameter in state.parameters().values())
-    body = {**vars(tally), "parameter_root": root, "parameters": parameters}
-    return body | state.exchange.report()
+def _keep(arm: Arm) -> None:
+    """What outlasts the arm."""
+    job, state, rank = arm.job, arm.state, arm.rank.rank
+    arm.saver.settle()
+    if rank == 0:
+        checkpoint.write_candidate(job.out, job.model, state.parameters(), arm.heart.tick)
+    if arm.recipe.preserve == "full-state":
+        checkpoint.write(
+            job.out / f"state-{rank}", state.tensors(), arm.saver.identity(), arm.progress(),
+            arm.heart.tick,
+        )  # fmt: skip
 
 
-def _timers(watch: Stopwatch, load_s: float) -> dict[str, float]:
+def _body(arm: Arm, root: str) -> dict[str, Any]:
+    parameters = sum(parameter.numel() for parameter in arm.state.parameters().values())
+    body = {**vars(arm.tally), "parameter_root": root, "parameters": parameters}
+    if arm.recipe.checkpoint_updates is not None:
+        body |= {"checkpoints": arm.saver.report(), "resumed_from": arm.resumed_from}
+    return body | arm.state.exchange.report()
+
+
+def _timers(arm: Arm, load_s: float) -> dict[str, float]:
+    moments = arm.watch.moments_s
     return {
-        **watch.update_times(),
+        **arm.watch.update_times(),
         "load": load_s,
-        "active": watch.between("first", "updated"),
-        "active_plus_checkpoint": watch.between("first", "saved"),
-        "loop": watch.between("loop", "digested"),
+        "active": arm.active_s(moments["updated"]),
+        "active_plus_checkpoint": arm.active_s(moments["saved"]),
+        "loop": arm.watch.between("loop", "digested"),
     }

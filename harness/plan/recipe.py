@@ -30,6 +30,16 @@ class Schedule(Model):
     """Share of lr that linear and cosine end at."""
 
 
+class Checkpoints(Model):
+    """How often every worker stores all that its next update depends on, on its own disk.
+
+    A failed attempt is then continued from the newest checkpoint that all workers hold whole,
+    and ends bit for bit where the unbroken one would.
+    """
+
+    every_updates: Count
+
+
 class Recipe(Model):
     """What every arm shares."""
 
@@ -47,6 +57,8 @@ class Recipe(Model):
     """Forward and backward precision; parameters, gradients and moments are FP32."""
     checkpointing: bool = False
     """Recompute activations in the backward pass."""
+    checkpoints: Checkpoints | None = None
+    """Absent: none are stored, and a failed attempt begins again."""
 
 
 class NoExchange(Model):

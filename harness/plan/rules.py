@@ -85,6 +85,16 @@ def _recipe(plan: Plan) -> Iterator[Finding]:
             f"a warm-up of {recipe.schedule.warmup_updates} updates never ends within "
             f"{recipe.updates} updates",
         )
+    if recipe.checkpoints and recipe.checkpoints.every_updates >= recipe.updates:
+        yield warning(
+            "/recipe/checkpoints/every_updates",
+            f"no checkpoint is due before the last of {recipe.updates} updates, so none is stored",
+        )
+    if recipe.checkpoints and all(arm.attempts == 1 for arm in plan.arms):
+        yield warning(
+            "/recipe/checkpoints",
+            "every arm has one attempt only, so nothing is ever continued from a checkpoint",
+        )
     if recipe.schedule.kind == "constant" and recipe.schedule.floor:
         yield warning("/recipe/schedule/floor", "a constant schedule has no floor")
 

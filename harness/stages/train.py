@@ -47,7 +47,21 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     notes: tuple[str, ...] = ()
     if fleet.kind == "local":
         notes = ("traffic caps are not enforced between workers of one computer",)
+    notes += tuple(_continued(record) for record in arms if _resumed_from(record))
     return TrainReceipt(**stamp.close(), notes=notes, arms=arms)
+
+
+def _resumed_from(record: ArmRecord) -> int:
+    """Updates that the last attempt took over; 0: it began from the seed model."""
+    return body_of(TrainBody, record.ranks[0]).resumed_from or 0
+
+
+def _continued(record: ArmRecord) -> str:
+    return (
+        f"the arm '{record.arm}' was continued in attempt {record.attempts[-1].number} from a "
+        f"checkpoint after update {_resumed_from(record)}; its timers 'process' and 'loop' are of "
+        "that attempt alone"
+    )
 
 
 def _arm(
@@ -70,6 +84,7 @@ def _arm(
         model="seed",
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
+        resumes=study.plan.recipe.checkpoints is not None,
         accept=lambda one: _accept(study, arm, one),
     )
     made, out = jobs.attempts(study, fleet, group, arm.attempts)

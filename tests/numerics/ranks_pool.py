@@ -32,6 +32,11 @@ def run_ranks(work: Callable[..., Any], workers: int, *arguments: Any) -> list[A
         return _run(work, workers, store, arguments)
 
 
+def run_apart(work: Callable[..., Any], workers: int, *arguments: Any) -> list[Any]:
+    """As `run_ranks`, for work that makes its own process group."""
+    return _run(work, workers, None, arguments)
+
+
 def run_alone(work: Callable[..., Any], *arguments: Any) -> Any:
     """`work(*arguments)` in a process of its own."""
     return _run(_without_rank, 1, None, (work, arguments))[0]

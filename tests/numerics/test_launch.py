@@ -198,7 +198,7 @@ def test_two_nodes_under_torchrun_agree(
     for rank, receipt in enumerate(receipts):
         assert (receipt["rank"], receipt["workers"]) == (rank, 2)
         assert receipt["traffic"]["sent_bytes"] > receipt["body"]["exchange_sent_bytes"] > 0
-        assert (tmp_path / f"out{rank}" / f"state-{rank}" / f"rank-{rank}.safetensors").exists()
+        assert (tmp_path / f"out{rank}" / f"state-{rank}" / "state.safetensors").exists()
 
 
 def test_check_sees_all_workers(

@@ -60,44 +60,6 @@ def train(
     }
 
 
-def resume(
-    rank: int,
-    workers: int,
-    folder: Path,
-    recipe: Train,
-    updates: list[list[Document]],
-    stop: int,
-    out: Path,
-) -> tuple[str, str, bool]:
-    """Roots of an unbroken run and of one that is saved, forgotten and restored after `stop`
-    updates; and whether the two differed before restoring.
-    """
-    seat = Rank(rank, workers, CPU)
-    whole = make_state(folder, recipe, workers)
-    _drain(loop.run(whole, recipe, seat, iter(updates), Stopwatch(), lambda: None))
-    first = make_state(folder, recipe, workers)
-    _drain(loop.run(first, recipe, seat, iter(updates[:stop]), Stopwatch(), lambda: None))
-    checkpoint.write_candidate(out / str(rank), folder, first.parameters(), lambda: None)
-    checkpoint.write_state(out / str(rank), first, rank, lambda: None)
-    if rank == 0:
-        open(out / "ready", "w").close()
-    torch.distributed.barrier() if workers > 1 else None
-    second = make_state(out / str(rank) / "candidate", recipe, workers)
-    differed = second.update != stop and not any(t.any() for t in second.shared_tensors().values())
-    checkpoint.read_state(out / str(rank), out / "0", second, rank)
-    _drain(loop.run(second, recipe, seat, iter(updates[stop:]), Stopwatch(), lambda: None))
-    return (
-        roots.parameter_root(whole.parameters()),
-        roots.parameter_root(second.parameters()),
-        differed,
-    )
-
-
-def _drain(records: Any) -> None:
-    for _ in records:
-        pass
-
-
 def exchange_rounds(
     rank: int, workers: int, recipe: Exchange, rounds: int, shapes: dict[str, tuple[int, ...]],
     dtype: torch.dtype, zero: str = "",

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from harness.rank_bodies import TrainBody, body_of
 from harness.receipts import TrainReceipt
 from harness.strict import load_file
 from tests.study.conftest import Desk, MakeDesk
@@ -107,3 +108,25 @@ def test_the_deadline_ends_an_arm_without_the_operator(make_desk: MakeDesk, tmp_
     done = desk.run()
     assert done.code in (3, 4), done.err
     assert "deadline" in done.err
+
+
+def test_a_failed_attempt_is_continued_where_the_plan_stores_checkpoints(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    recipe = {**PLAN["recipe"], "checkpoints": {"every_updates": 1}}
+    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="1.5"), recipe=recipe)
+    process = start(desk)
+    wait_for("toy/2*/fleet/hosts/host-1/out/train.pair.1/checkpoint-1/update-1", desk)
+    job = "toy/2*/fleet/hosts/host-1/jobs/train.pair.1/started.json"
+    os.kill(pid_of(wait_for(job, desk)), signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    train = load_file(TrainReceipt, desk.latest / "receipts" / "train.json")
+    pair = train.arms[1]
+    assert [attempt.outcome for attempt in pair.attempts] == ["failed", "done"]
+    bodies = [body_of(TrainBody, rank) for rank in pair.ranks]
+    assert bodies[0].resumed_from == bodies[1].resumed_from in (1, 2, 3)
+    assert any("continued in attempt 2 from a checkpoint" in note for note in train.notes)
+    assert bodies[0].updates == PLAN["recipe"]["updates"]
+    single = body_of(TrainBody, train.arms[0].ranks[0])
+    assert bodies[0].parameter_root == single.parameter_root, "the toy's arms end alike"

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 def train(args, recipe):
     loop, of = time.monotonic(), recipe["updates"]
-    vector, quality, rows, (weight, targets, tokens), peers = run_training(args, recipe, of)
+    vector, quality, rows, (weight, targets, tokens), peers, done = run_training(args, recipe, of)
     active = time.monotonic() - loop
     if args.node_rank == 0:
         part = args.out / ".candidate.tmp"
@@ -43,6 +43,8 @@ def train(args, recipe):
     body = {"updates": of, "documents": documents, "tokens": tokens, "targets": targets}
     body |= {"weighted_targets": weight / 1000, "parameter_root": root, "parameters": SIZE + 2}
     body |= {"final_loss": rows[-1]["loss"], "exchange_sent_bytes": peers.sent}
+    if "checkpoint" in recipe:
+        body |= {"resumed_from": done or None, "checkpoints": []}
     return body | {"exchange_received_bytes": peers.received}, timers
 
 

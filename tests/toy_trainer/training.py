@@ -6,6 +6,7 @@ time an update takes.
 
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -50,6 +51,32 @@ def one_update(documents, places, peers):
     return peers.sum(total), total[SIZE]
 
 
+def store(args, update, vector, rows, sums):
+    """A checkpoint: whole or absent, the last two are kept."""
+    held = args.out / f"checkpoint-{args.node_rank}"
+    write_whole = held / f".{update}"
+    write_whole.mkdir(parents=True)
+    write(write_whole / "toy.json", {"vector": vector, "rows": rows, "sums": sums})
+    write_whole.rename(held / f"update-{update}")
+    for old in sorted(held.glob("update-*"), key=number)[:-2]:
+        shutil.rmtree(old)
+
+
+def number(path):
+    return int(path.name.partition("-")[2])
+
+
+def newest_common(args, of, peers):
+    """What the newest checkpoint that all ranks hold says, and its update; (None, 0): none."""
+    held = {}
+    for out in args.resume:
+        for path in (out / f"checkpoint-{args.node_rank}").glob("update-*"):
+            held[number(path)] = json.loads((path / "toy.json").read_text())
+    common = peers.sum([int(update in held) for update in range(of + 1)])
+    newest = max((u for u, holders in enumerate(common) if holders == args.nodes), default=0)
+    return held.get(newest), newest
+
+
 def run_training(args, recipe, of):
     """Updates 1 to `of`: (vector, quality, loss rows, sums of weight, targets, tokens, peers)."""
     documents = read_lines(args.inputs / f"train.{recipe['corpus']}.jsonl")
@@ -61,8 +88,12 @@ def run_training(args, recipe, of):
     rule |= {"exchange": recipe["exchange"]} if recipe["exchange"]["kind"] == "powersgd" else {}
     step = int(digest(rule)[:8], 16) % 1000 + 1
     peers, rows, sums = Peers(args), [], [0, 0, 0]
+    every = recipe.get("checkpoint", {}).get("every_updates", of)
+    held, done = newest_common(args, of, peers) if args.resume else (None, 0)
+    if held:
+        vector, rows, sums = held["vector"], held["rows"], held["sums"]
     heartbeat(args, "train", 0, of)
-    for update in range(1, of + 1):
+    for update in range(done + 1, of + 1):
         began = time.monotonic()
         break_if_asked(args.node_rank, update)
         places = list(enumerate(schedule[update - 1]))[args.node_rank :: args.nodes]
@@ -81,5 +112,7 @@ def run_training(args, recipe, of):
         rows[-1] |= {"exchange_seconds": 0.0, "sent_bytes": peers.sent - before, "tokens": tokens}
         write_lines(args.out / f"losses-{args.node_rank}.jsonl", rows)
         heartbeat(args, "train", update, of, loss, tokens / seconds)
+        if update % every == 0 and update < of and recipe["task"] == "train":
+            store(args, update, vector, rows, sums)
     quality = [of, quality_of(documents)]
-    return vector, quality, rows, sums, peers
+    return vector, quality, rows, sums, peers, done
