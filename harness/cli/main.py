@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import sys
 
-from harness.cli import admit, check, cost, develop, init, prepare, run, status, sweep, verify
+from harness.cli import (
+    admit,
+    check,
+    cost,
+    develop,
+    init,
+    prepare,
+    prices,
+    run,
+    status,
+    sweep,
+    verify,
+)
 from harness.cli.app import app
 from harness.cli.endings import open_streams, settle_streams
 from harness.display.errors import show_error
 from harness.errors import BadInput
 
-COMMANDS = (init, check, prepare, admit, develop, run, status, cost, sweep, verify)
+COMMANDS = (init, check, prepare, admit, develop, run, status, cost, sweep, prices, verify)
 
 
 def main() -> None:

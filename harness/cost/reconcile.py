@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from decimal import Decimal
 
 from harness.cost.billing import Billed
 from harness.errors import Leaked
+from harness.price_refresh import usage_matches
 from harness.results import Resources
 from harness.strict import Model
-
-_ELSEWHERE = r"(?:[A-Z]{2,4}[0-9]?(?:-[A-Z]{3}[0-9]?)?-)?"
-"""What AWS puts before a usage type for its region, such as 'USE1-' or 'EUW1-'."""
 
 
 class Compared(Model):
@@ -59,7 +56,7 @@ def reconcile(found: Resources, billed: Iterable[Billed]) -> Reconciliation:
     spent = dict.fromkeys(bounds, Decimal(0))
     others = Decimal(0)
     for each in counted:
-        sku = next((sku for sku in bounds if _same(sku, each.usage_type)), None)
+        sku = next((sku for sku in bounds if usage_matches(each.usage_type, sku)), None)
         if sku is None:
             others += Decimal(each.usd)
         else:
@@ -87,10 +84,6 @@ def require_within(result: Reconciliation, path: str) -> None:
             where=path,
             next_command=f"look for what carries the tag of {result.fleet} in the billing console",
         )
-
-
-def _same(sku: str, usage_type: str) -> bool:
-    return re.fullmatch(_ELSEWHERE + re.escape(sku), usage_type) is not None
 
 
 def _what(names: list[str]) -> str:

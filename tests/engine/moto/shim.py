@@ -24,7 +24,8 @@ RULES: dict[str, type[Rule]] = {
 }
 ALWAYS = (
     ending.AllOrNone, ending.Dependencies, answers.LaunchedInterfaces, answers.Gp3Kept,
-    answers.ClientTokens, answers.ScheduleInPast, account.Quotas, account.DryRun,
+    answers.ClientTokens, answers.ScheduleInPast, account.Quotas, account.Simulator,
+    account.DryRun,
     account.PlacementGroups,
 )  # fmt: skip
 CONTROL = "/_shim/"

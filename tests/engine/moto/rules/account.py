@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
-from tests.engine.moto.call import Answer, Call, error, json_answer, xml_answer
+from tests.engine.moto.call import XML, Answer, Call, error, json_answer, xml_answer
 from tests.engine.moto.rule import Rule, Times, World
 
 G_AND_VT = "L-DB2E81BA"
@@ -75,6 +76,51 @@ class Quotas(Rule):
         name = "Running On-Demand G and VT instances"
         quota = {"ServiceCode": "ec2", "QuotaCode": G_AND_VT, "QuotaName": name, "Value": value}
         return json_answer({"Quota": {**quota, "Unit": "None", "Adjustable": True}})
+
+
+@dataclass
+class Simulator(Rule):
+    """IAM's policy simulator: allows all but what is listed."""
+
+    page: ClassVar[str] = "IAM/latest/APIReference/API_SimulatePrincipalPolicy.html"
+    denied: tuple[str, ...] = ()
+
+    def before(self, call: Call, world: World) -> Answer | None:
+        if call.service != "iam" or call.action != "SimulatePrincipalPolicy":
+            return None
+        items = "".join(
+            f"<member><EvalActionName>{each}</EvalActionName><EvalDecision>"
+            f"{'explicitDeny' if each in self.denied else 'allowed'}</EvalDecision></member>"
+            for each in call.list("ActionNames.member")
+        )
+        body = (
+            f"<{call.action}Response><{call.action}Result><EvaluationResults>{items}"
+            f"</EvaluationResults><IsTruncated>false</IsTruncated></{call.action}Result>"
+            f"</{call.action}Response>"
+        )
+        return Answer(200, (("Content-Type", XML),), body.encode())
+
+
+@dataclass
+class PriceList(Rule):
+    """The Price List Query API: the given entries (JSON texts), one a page, by usage type."""
+
+    page: ClassVar[str] = "aws-cost-management/latest/APIReference/API_pricing_GetProducts.html"
+    entries: tuple[str, ...] = ()
+
+    def before(self, call: Call, world: World) -> Answer | None:
+        if call.service != "pricing" or call.action != "GetProducts":
+            return None
+        wanted = {each["Field"]: each["Value"] for each in call.params.get("Filters", [])}
+        found = [
+            text
+            for text in self.entries
+            if json.loads(text)["product"]["attributes"]["usagetype"] == wanted["usagetype"]
+            and json.loads(text)["serviceCode"] == call.params["ServiceCode"]
+        ]
+        at = int(call.params.get("NextToken", "0"))
+        more = {"NextToken": str(at + 1)} if at + 1 < len(found) else {}
+        return json_answer({"FormatVersion": "aws_v1", "PriceList": found[at : at + 1], **more})
 
 
 @dataclass
@@ -214,4 +260,4 @@ def _filters(call: Call) -> list[tuple[str, list[str]]]:
     return found
 
 
-RULES = (Denied, Throttled, Quotas, DryRun, PlacementGroups)
+RULES = (Denied, Throttled, Quotas, Simulator, PriceList, DryRun, PlacementGroups)
