@@ -25,6 +25,7 @@ from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
 from harness.plan.hosts import FolderStore as FolderChoice
 from harness.plan.kinds import Sha256
+from harness.prices import load_prices
 from harness.stages.serve import require_no_serving
 from harness.store.folder import FolderStore
 from harness.strict import Model, build, load_file
@@ -166,7 +167,9 @@ def run_plan(
     A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
     """
     require_no_serving(loaded.plan.serving is not None, str(loaded.path))
-    require_sound(check_plan(loaded, fleet_kind=choice.kind))
+    aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
+    prices = load_prices(aws.region) if aws else None
+    require_sound(check_plan(loaded, fleet_kind=choice.kind, prices=prices))
     place, study = choose_study(loaded, runs, progress, clock, choice=choice, again=again)
     try:
         return place, pipeline.advance(study)

@@ -50,11 +50,11 @@ def admit(
 
 def admitted_now(loaded: LoadedPlan, runs: Path, address: str) -> Admission:
     """Admit with the user's own AWS credentials."""
+    from harness.cloud.clients import Aws
     from harness.launch.admit import admit_plan
-    from harness.launch.session import session_for
 
-    region = loaded.plan.hosts.aws.region if loaded.plan.hosts.aws else None
-    return admit_plan(loaded, runs, session_for(region), clock(), address=address)
+    region = loaded.plan.hosts.aws.region if loaded.plan.hosts.aws else ""
+    return admit_plan(loaded, runs, Aws(region), clock(), address=address)
 
 
 def _next(plan: Path, admission: Admission) -> tuple[str, ...]:

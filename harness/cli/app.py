@@ -87,9 +87,17 @@ def finish(
             progress.close()
 
 
+_WITH_RUNS = ("run", "prepare", "status", "admit", "up", "down", "access")
+
+
 def with_runs(command: str, runs: Path | None) -> str:
     """The command with --runs, where another folder than runs/ was given."""
-    needs = command.startswith(("harness run", "harness prepare", "harness status"))
+    needs = command.startswith(
+        tuple(
+            f"harness {each}"
+            for each in ("run", "prepare", "status", "admit", "up", "down", "access")
+        )
+    )
     if runs is None or runs == DEFAULT_RUNS or not needs:
         return command
     return f"{command} --runs {shlex.quote(str(runs))}"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 
 from harness.cli import (
+    access,
     admit,
     check,
     cost,
     develop,
+    down,
     init,
     prepare,
     prices,
     run,
     status,
     sweep,
+    up,
     verify,
 )
 from harness.cli.app import app
@@ -22,7 +25,10 @@ from harness.cli.endings import open_streams, settle_streams
 from harness.display.errors import show_error
 from harness.errors import BadInput
 
-COMMANDS = (init, check, prepare, admit, develop, run, status, cost, sweep, prices, verify)
+COMMANDS = (
+    init, check, prepare, admit, up, develop, run, status, down, access, cost, sweep, prices,
+    verify,
+)  # fmt: skip
 
 
 def main() -> None:

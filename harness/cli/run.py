@@ -29,6 +29,15 @@ def run(
     hosts: Annotated[
         Path | None, typer.Option("--hosts", help="Hosts are your own machines, from this file.")
     ] = None,
+    fleet: Annotated[
+        str, typer.Option("--fleet", help="Join this living fleet (of an earlier plan, say).")
+    ] = "",
+    up: Annotated[
+        bool, typer.Option("--up", help="Without a fleet: print the worst case and launch one.")
+    ] = False,
+    keep_hosts: Annotated[
+        bool, typer.Option("--keep-hosts", help="Do not end the hosts after preservation.")
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Run a finished plan once more (a replication).")
     ] = False,
@@ -43,10 +52,12 @@ def run(
 
     def work(progress: Progress) -> None:
         loaded, folder = load_plan(plan), runs.resolve()
-        choice = _choice(plan, local, hosts)
+        choice = _choice(local, hosts, fleet, keep_hosts)
         if abandon is not None:
             _abandon(loaded, folder, progress, choice, abandon, as_json)
             return
+        if choice.kind == "stack":
+            _require_fleet(loaded, folder, choice, progress, up and not as_json)
         place, _ = runs_of.run_plan(loaded, folder, progress, clock(), choice=choice, again=again)
         progress.close()
         _show(place, loaded, as_json)
@@ -56,19 +67,40 @@ def run(
     )
 
 
-def _choice(plan: Path, local: bool, hosts: Path | None) -> FleetChoice:
+def _choice(local: bool, hosts: Path | None, fleet: str, keep_hosts: bool) -> FleetChoice:
     """Which hosts the words on the command line choose. Raises BadInput."""
-    if local and hosts is not None:
-        raise BadInput("--local and --hosts exclude each other", where="--hosts")
+    named = [word for word, given in (("--local", local), ("--hosts", hosts), ("--fleet", fleet))
+             if given]  # fmt: skip
+    if len(named) > 1:
+        raise BadInput(f"{' and '.join(named)} exclude each other", where=named[1])
     if local:
         return LOCAL
     if hosts is not None:
         return FleetChoice("hosts-file", hosts_file=hosts)
-    raise BadInput(
-        "there is no live fleet for this plan, and hosts on AWS cannot be launched yet",
-        where=str(plan),
-        next_command=command("run", plan, "--local"),
-    )
+    return FleetChoice("stack", fleet=fleet, keep_hosts=keep_hosts)
+
+
+def _require_fleet(
+    loaded: LoadedPlan, runs: Path, choice: FleetChoice, progress: Progress, launch: bool
+) -> None:
+    """A run that has no fleet yet needs a living one now. Raises Waiting with the next command."""
+    place = runs_of.find_place(loaded, runs)
+    if place is not None and runs_of.admitted_fleet(place) is not None:
+        return
+    if loaded.plan.hosts.aws is None:
+        raise BadInput(
+            "the plan declares no AWS hosts",
+            where=f"{loaded.path}#/hosts/aws",
+            next_command=command("run", loaded.path, "--local"),
+        )
+    from harness.launch.fleets import fleet_of_plan
+    from harness.launch.joining import fleet_for
+
+    if launch and not choice.fleet:
+        from harness.cli.up import launched
+
+        launched(loaded, runs, "auto", progress, fleet_of_plan(runs, loaded.hash))
+    fleet_for(loaded, runs, choice.fleet, clock())
 
 
 def _abandon(
@@ -108,10 +140,14 @@ def _still_runs(plan: Path, given: Path, local: bool, hosts: Path | None) -> str
         place = runs_of.find_place(loaded, given.resolve())
         if place is None or place.finished:
             return "Nothing of ours runs."
+        choice = _choice(local, hosts, "", False)
+        if choice.kind == "stack":
+            from harness.cli.up import still_there
+
+            return still_there(plan, given, "run")
         jobs, until = runs_of.still_running(place)
     except HarnessError:
         return ""
-    choice = _choice(plan, local, hosts)
     again = with_runs(choice.command(plan), given)
     going = f"{', '.join(jobs)} still runs" if jobs else "no job runs now"
     ends = f"; the deadline at {until} ends the rest" if until else ""

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from harness.admission import Bound
 from harness.plan.hosts import InstanceType, Region, Volume, Zone
-from harness.plan.kinds import Count, Money, Sha256, Text
+from harness.plan.kinds import Count, Money, NotNegative, Sha256, Text
 from harness.strict import Model
 
 FleetId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")]
@@ -60,6 +60,8 @@ class AdmittedFleet(Model):
     """Seen at admission: the program adopts it."""
     prefix: Text
     """What the hosts may read and write: objects/ (the store) and fleets/<fleet>/ below it."""
+    traffic_gb_per_host: NotNegative | None = None
+    """The plan's cap; absent in admissions that never launch."""
     budget_usd: Money
     bound: Bound
 

@@ -18,6 +18,8 @@ class FleetChoice:
     """With 'hosts-file': the file as it was given."""
     fleet: str = ""
     """With 'stack': a living fleet to join; empty: the one of this plan."""
+    keep_hosts: bool = False
+    """With 'stack': hosts are not ended after preservation."""
 
     @property
     def words(self) -> tuple[str, ...]:

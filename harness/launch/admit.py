@@ -13,6 +13,7 @@ from harness.clock import Clock
 from harness.commitments import Repository
 from harness.errors import BadInput, Refused, command
 from harness.fleet.admitted import AdmittedFleet
+from harness.fleet.tags import STUDY
 from harness.launch import asked, earlier, operator, placements, stack_file
 from harness.launch.fleets import FleetPlace, driving, fleet_places, fleets_folder
 from harness.plan import LoadedPlan
@@ -22,7 +23,7 @@ from harness.plan.plan import Plan
 from harness.prices import load_prices
 
 if TYPE_CHECKING:
-    from boto3.session import Session
+    from harness.cloud.clients import Aws
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Admission:
 
 
 def admit_plan(
-    loaded: LoadedPlan, runs: Path, session: Session, clock: Clock, *, address: str
+    loaded: LoadedPlan, runs: Path, aws: Aws, clock: Clock, *, address: str
 ) -> Admission:
     """Admit one launch of the plan: bound, deadline, image, placements, operator's address.
 
@@ -51,13 +52,13 @@ def admit_plan(
     require_sound(check_plan(loaded, prices=prices, fleet_kind="stack", earlier=before))
     bound = admit(loaded.plan, prices, "stack", before, next_command=command("check", loaded.path))
     cidr = operator.operator_cidr(address)
-    account = asked.account_id(session)
-    require_nothing_there(session, loaded.plan.name, hosts.region)
-    image = asked.image(session, hosts.image)
-    offered = asked.offered(session, hosts)
+    account = asked.account_id(aws)
+    require_nothing_there(aws, loaded.plan.name)
+    image = asked.image(aws, hosts.image)
+    offered = asked.offered(aws, hosts)
     possible = placements.placements(hosts, offered)
     bucket, prefix = store_place(loaded.plan, account, hosts.region)
-    present = asked.bucket_present(session, bucket, account)
+    present = asked.bucket_present(aws, bucket, account)
     fleet = fleet_id(loaded.plan.name, clock)
     folder = fleets_folder(runs) / fleet
     _make(folder)
@@ -83,19 +84,23 @@ def admit_plan(
         bucket=bucket,
         bucket_present=present,
         prefix=prefix,
+        traffic_gb_per_host=loaded.plan.budget.traffic_gb_per_host,
         budget_usd=loaded.plan.budget.ceiling_usd,
         bound=bound,
     )
-    place = write_admission(folder, admitted, clock)
+    place = write_admission(folder, admitted, project, clock)
     written = stack_file.write_configuration(project, runs, admitted)
     return Admission(place, written, placements.left_out(hosts, offered))
 
 
-def write_admission(folder: Path, admitted: AdmittedFleet, clock: Clock) -> FleetPlace:
+def write_admission(
+    folder: Path, admitted: AdmittedFleet, project: Path, clock: Clock
+) -> FleetPlace:
     """The fleet's journal begins with its admission; admitted.json is written from it."""
     place = FleetPlace(folder, admitted)
     with driving(place, clock) as journal:
         journal.append("receipt", "admitted", admitted.to_json())
+        journal.note("project", {"folder": str(project)})
         return place.with_admitted(admitted)
 
 
@@ -116,18 +121,19 @@ def store_place(plan: Plan, account: str, region: str) -> tuple[str, str]:
     return bucket, (chosen.prefix or plan.name).strip("/")
 
 
-def require_nothing_there(session: Session, study: str, region: str) -> None:
+def require_nothing_there(aws: Aws, study: str) -> None:
     """Raises Refused when something with this study's tags runs or waits, whoever launched it."""
-    from harness.launch.found import hosts_of_study
+    from harness.cloud.observe import instances_by_tag
 
-    left = [host for host in hosts_of_study(session, region, study) if host.costs]
+    seen = instances_by_tag(aws, {STUDY: study})
+    left = [host for host in seen if host.fleet and not host.terminated]
     if left:
         first = left[0]
         raise Refused(
             f"{len(left)} host(s) of this study are still there, the first one {first.id} "
             f"({first.state}) of the fleet {first.fleet}",
-            where=region,
-            next_command=command("sweep"),
+            where=aws.region,
+            next_command=command("sweep", "--region", aws.region),
         )
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from harness.cloud.clients import Aws, asking
 from harness.errors import BadInput, Refused
-from harness.launch.refusals import asking
 from harness.plan.hosts import AwsHosts
-
-if TYPE_CHECKING:
-    from boto3.session import Session
 
 IMAGES = "/aws/service/deeplearning/ami/x86_64"
 """Public parameters of the Deep Learning AMIs (DLAMI developer guide, 'Find a DLAMI ID')."""
@@ -23,32 +20,32 @@ class Image(NamedTuple):
     name: str
 
 
-def account_id(session: Session) -> str:
+def account_id(aws: Aws) -> str:
     """The account that will be billed (STS GetCallerIdentity)."""
-    with asking("the account"):
-        return str(session.client("sts").get_caller_identity()["Account"])
+    with asking("for the account"):
+        return str(aws.session.client("sts").get_caller_identity()["Account"])
 
 
-def image(session: Session, kind: str) -> Image:
+def image(aws: Aws, kind: str) -> Image:
     """The newest image of a Deep Learning AMI type. Raises BadInput, listing what exists."""
-    ssm = session.client("ssm")
-    with asking("the machine image"):
+    ssm = aws.session.client("ssm")
+    with asking("for the machine image"):
         try:
             answer = ssm.get_parameter(Name=f"{IMAGES}/{kind}/latest/ami-id")
         except ssm.exceptions.ParameterNotFound:
             raise BadInput(
-                f"no image '{kind}' exists (there are: {', '.join(_kinds(session)) or 'none'})",
+                f"no image '{kind}' exists (there are: {', '.join(_kinds(aws)) or 'none'})",
                 where="plan.json#/hosts/aws/image",
             ) from None
         found = str(answer["Parameter"]["Value"])
-        described = session.client("ec2").describe_images(ImageIds=[found])["Images"]
+        described = aws.ec2.describe_images(ImageIds=[found])["Images"]
     if not described:
         raise Refused(f"the image {found} of '{kind}' is not there", where="AWS")
     return Image(found, str(described[0].get("Name") or found))
 
 
-def _kinds(session: Session) -> list[str]:
-    pages = session.client("ssm").get_paginator("get_parameters_by_path")
+def _kinds(aws: Aws) -> list[str]:
+    pages = aws.session.client("ssm").get_paginator("get_parameters_by_path")
     found = set()
     for page in pages.paginate(Path=IMAGES, Recursive=True):
         for parameter in page["Parameters"]:
@@ -58,11 +55,11 @@ def _kinds(session: Session) -> list[str]:
     return sorted(found)
 
 
-def offered(session: Session, hosts: AwsHosts) -> dict[str, frozenset[str]]:
+def offered(aws: Aws, hosts: AwsHosts) -> dict[str, frozenset[str]]:
     """The zones that offer each type of the plan: offered, which is not available."""
-    pages = session.client("ec2").get_paginator("describe_instance_type_offerings")
+    pages = aws.ec2.get_paginator("describe_instance_type_offerings")
     found: dict[str, set[str]] = {each: set() for each in hosts.types}
-    with asking("the zones that offer these types"):
+    with asking("for the zones that offer these types"):
         for page in pages.paginate(
             LocationType="availability-zone",
             Filters=[{"Name": "instance-type", "Values": list(hosts.types)}],
@@ -72,13 +69,13 @@ def offered(session: Session, hosts: AwsHosts) -> dict[str, frozenset[str]]:
     return {each: frozenset(zones) for each, zones in found.items()}
 
 
-def bucket_present(session: Session, bucket: str, account: str) -> bool:
+def bucket_present(aws: Aws, bucket: str, account: str) -> bool:
     """Whether the bucket is there and ours (HeadBucket). Raises Refused for someone else's."""
     from botocore.exceptions import ClientError
 
-    with asking(f"the bucket {bucket}"):
+    with asking(f"for the bucket {bucket}"):
         try:
-            session.client("s3").head_bucket(Bucket=bucket, ExpectedBucketOwner=account)
+            aws.session.client("s3").head_bucket(Bucket=bucket, ExpectedBucketOwner=account)
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code"))
             if code in ("404", "NoSuchBucket"):

@@ -1,13 +1,9 @@
-"""What AWS says when it does not do something: three kinds, and one sentence for a person."""
+"""What AWS says when it does not do something: three kinds for the next placement."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
-
-from harness.errors import BadInput, HarnessError, Refused, Waiting
 
 Kind = Literal["capacity", "configuration", "other"]
 
@@ -63,31 +59,3 @@ def essence(said: str, *, limit: int = 300) -> str:
 
 def _names(code: str, said: str) -> bool:
     return re.search(rf"(?<![A-Za-z]){code}(?![A-Za-z])", said) is not None
-
-
-@contextmanager
-def asking(what: str, next_command: str = "harness check plan.json --account") -> Iterator[None]:
-    """Turn what boto3 raises into one sentence. `what` is being asked, such as 'the account'."""
-    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
-
-    try:
-        yield
-    except NoCredentialsError:
-        raise BadInput(
-            f"there are no AWS credentials to ask for {what}",
-            where="AWS",
-            next_command="aws configure, or set AWS_PROFILE",
-        ) from None
-    except ClientError as error:
-        raise _said(error.response.get("Error", {}), what, next_command) from None
-    except BotoCoreError as error:
-        raise Waiting(f"AWS could not be asked for {what} ({error})", where="AWS") from None
-
-
-def _said(error: object, what: str, next_command: str) -> HarnessError:
-    fields = error if isinstance(error, dict) else {}
-    code, words = str(fields.get("Code", "")), str(fields.get("Message", ""))
-    text = f"AWS refuses to say or do this: {what} ({code}: {words[:200]})"
-    if code in ("Throttling", "RequestLimitExceeded", "InternalError", "ServiceUnavailable"):
-        return Waiting(text, where="AWS", next_command="type the same command again")
-    return Refused(text, where="AWS", next_command=next_command)

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.errors import BadInput
 from harness.fleet.admitted import AdmittedFleet
+from harness.launch.fleets import FleetPlace
 from trainer import contract
 
 PROJECT = "harness"
@@ -45,3 +46,11 @@ def write_configuration(project: Path, runs: Path, admitted: AdmittedFleet) -> P
     value["config"] = {**config, ADMITTED: text, RUNS: str(runs.resolve())}
     contract.write_atomic(path, yaml.safe_dump(value, sort_keys=True, width=1 << 20).encode())
     return path
+
+
+def project_of(place: FleetPlace) -> Path:
+    """The project folder that the fleet was admitted from. Raises BadInput when it is gone."""
+    for entry in place.entries():
+        if entry.kind == "note" and entry.key == "project":
+            return project_folder(Path(str(entry.data["folder"])))
+    raise BadInput("the journal does not name the project", where=str(place.journal_path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.admission import admit
+from harness.admission import Bound, admit
 from harness.errors import BadInput, Refused, command
 from harness.fleet.protocol import FleetSource
 from harness.fleet.sources import Admitted, FleetTerms
@@ -23,9 +23,9 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
     """Stand up or adopt the fleet. Raises Refused when a deadline cannot be proved armed."""
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
-    bound = admit(study.plan, None, study.fleet_kind)
     count = _count(study)
     admitted = _admit(study)
+    bound = _bound(study, admitted)
     fleet = study.fleets.open(
         FleetTerms(
             run_folder=study.folder,
@@ -72,6 +72,11 @@ def _admit(study: Study) -> Admitted:
     choice = study.choice
 
     def act() -> Admitted:
+        if choice.kind == "stack":
+            from harness.launch.joining import fleet_for
+
+            found = fleet_for(study.loaded, study.runs, choice.fleet, study.clock).admitted
+            return Admitted(fleet=found.fleet, deadline_utc=found.deadline_utc, kind="stack")
         return Admitted(
             fleet=f"{choice.kind}-{study.run}",
             deadline_utc=study.clock.after(study.plan.budget.deadline_s),
@@ -80,6 +85,17 @@ def _admit(study: Study) -> Admitted:
         )
 
     return study.journal.effect("provision/admit", Admitted, intent={}, act=act, adopt=lambda: None)
+
+
+def _bound(study: Study, admitted: Admitted) -> Bound:
+    """The worst case that the run stands under; a stack's fleet learns here that it carries it."""
+    if study.fleet_kind != "stack":
+        return admit(study.plan, None, study.fleet_kind)
+    from harness.launch.fleets import fleet_named
+    from harness.launch.joining import join
+
+    place = fleet_named(study.runs, admitted.fleet)
+    return join(place, study.loaded, study.run, study.folder, study.clock)
 
 
 def _arm(study: Study, fleet: FleetSource) -> None:

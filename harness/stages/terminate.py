@@ -58,6 +58,12 @@ def terminate(study: Study, done: Receipts, stamp: Stamp) -> TerminateReceipt:
 
 def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
     provisioned = done.of(ProvisionReceipt)
+    if study.fleet_kind == "stack":
+        from harness.launch.closing import resources
+        from harness.launch.fleets import fleet_named
+
+        place = fleet_named(study.runs, provisioned.fleet)
+        return resources(place, study.clock.utc())
     bound = admit(study.plan, None, study.fleet_kind)
     preserved = [each for each in done.by_stage.values() if isinstance(each, PreserveReceipt)]
     return Resources(

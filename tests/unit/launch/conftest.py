@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 from moto.ssm.models import Parameter, ssm_backends
 
+from harness.cloud.clients import Aws
 from harness.plan import LoadedPlan, load_plan
 from tests.toy_plan import write_plan
 from tests.unit.launch.aws import ACCOUNT, PARAMETER, aws_plan
 
-if TYPE_CHECKING:
-    from boto3.session import Session
-
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     for name, value in (
         ("AWS_ACCESS_KEY_ID", "testing"),
         ("AWS_SECRET_ACCESS_KEY", "testing"),
@@ -33,7 +31,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
         made = boto3.Session(region_name="us-east-1")
         image = made.client("ec2").register_image(Name="Deep Learning Base", RootDeviceName="/x")
         publish(PARAMETER, image["ImageId"])
-        yield made
+        yield Aws("us-east-1", session=made)
 
 
 def publish(name: str, value: str) -> None:

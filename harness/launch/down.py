@@ -1,0 +1,67 @@
+"""`harness down`: hosts ended behind the gate, the stack removed, nothing left, the cost final."""
+
+from __future__ import annotations
+
+from harness.cloud.left import Known
+from harness.cloud.remove import remove
+from harness.cloud.residue import residue
+from harness.errors import Leaked, command
+from harness.launch import closing, ending, preserved, record
+from harness.launch.drive import Drive
+from harness.launch.record import Released
+from harness.results import Resources
+
+
+def down(drive: Drive, *, abandon: str = "") -> Resources:
+    """Take the fleet down. Raises Refused before preservation, Waiting and Leaked after it.
+
+    Everything is repeated harmlessly: the same command goes on where it stopped.
+    """
+    if drive.place.final:
+        found = drive.place.resources()
+        assert found is not None
+        return found
+    released = _release(drive, abandon)
+    record.write_release(drive.journal, released)
+    drive.say(f"the gate is open: {released.basis}")
+    drive.engine.settle()
+    ending.end_all(drive.aws, drive.admitted, drive.journal, known=drive.engine.hosts())
+    ending.volumes_left(drive.aws, drive.journal)
+    closing.write(drive.place, drive.clock.utc())
+    drive.say("hosts are terminated and their volumes gone; removing the stack")
+    drive.destroy()
+    _sweep(drive)
+    resources = closing.write(drive.place, drive.clock.utc(), final=True)
+    drive.journal.append("receipt", "final", {"total_bound_usd": resources.total_bound_usd})
+    return resources
+
+
+def _release(drive: Drive, abandon: str) -> Released:
+    """Why hosts may end. A fleet on which no study ever ran has nothing to preserve."""
+    found = preserved.released(drive.place)
+    if found is not None:
+        return found
+    if abandon:
+        return Released(basis="abandoned", why=abandon)
+    if not drive.place.studies():
+        return Released(basis="nothing to preserve", why="no study has run on this fleet")
+    return preserved.require_released(drive.place, command("run", drive.admitted.plan_path))
+
+
+def _sweep(drive: Drive) -> None:
+    """What the engine does not know of, such as what a killed one was making, goes by tag."""
+    known = Known(instances=record.launched_ids(drive.journal.entries))
+    left = residue(drive.aws, drive.admitted.fleet, known=known)
+    if not left:
+        return
+    drive.say(f"{len(left)} thing(s) the engine did not know are removed: {left[0].sentence()}")
+    remove(drive.aws, left)
+    left = residue(drive.aws, drive.admitted.fleet, known=known)
+    if left:
+        names = tuple(each.sentence() for each in left)
+        closing.write(drive.place, drive.clock.utc(), residue=names)
+        raise Leaked(
+            f"{len(left)} thing(s) of the fleet are still there: {names[0]}",
+            where=drive.admitted.fleet,
+            next_command=command("down", drive.admitted.plan_path),
+        )

@@ -1,0 +1,72 @@
+"""Runs a `harness` command in this process and really kills it (SIGKILL) at the fleet's journal.
+
+    killed.py MODE MEMORY VERB PLAN ...
+
+MODE says where: `intent` (an intent or receipt is on disk), `effect` (the effect is done, its
+outcome or receipt is not on disk), `torn` (half of an outcome's or receipt's line is on disk).
+`MODE:KEY` kills only at keys that begin with KEY. Every place is killed once: MEMORY remembers
+which, so that calling this again and again walks through all. The engine's process is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.cli import main as cli
+from harness.cloud import terminate
+from harness.journal import Entry, Journal
+from harness.launch import up
+
+MODE, _, ONLY = sys.argv[1].partition(":")
+MEMORY = Path(sys.argv[2])
+up.APPEAR_S = 3.0  # moto shows a host at once
+terminate.POLL_S = 1.0
+
+
+def once(kind: str, key: str) -> bool:
+    """Whether this place has not been killed yet; remembers it on disk."""
+    place = f"{MODE} {kind} {key.rstrip('0123456789')}"
+    seen = MEMORY.read_text().split("\n") if MEMORY.exists() else []
+    if place in seen or not key.startswith(ONLY):
+        return False
+    with MEMORY.open("a") as handle:
+        handle.write(place + "\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    return True
+
+
+def die() -> None:
+    """SIGKILL: nothing of this process runs after it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+append, write = Journal.append, Journal.write
+ENDS = ("outcome", "receipt")
+
+
+def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
+    if self.path.parent.parent.name != "fleets" or key == "admitted":
+        return append(self, kind, key, data)
+    if MODE == "effect" and kind in ENDS and once(kind, key):
+        die()
+    if MODE == "torn" and kind in ENDS and once(kind, key):
+        Journal.write = write_half  # type: ignore[method-assign]
+    entry = append(self, kind, key, data)
+    if MODE == "intent" and kind in ("intent", "receipt") and once(kind, key):
+        die()
+    return entry
+
+
+def write_half(self: Journal, line: bytes) -> None:
+    write(self, line[: len(line) // 2])
+    die()
+
+
+Journal.append = append_killed  # type: ignore[method-assign]
+sys.argv = ["harness", *sys.argv[3:]]
+cli.main()
