@@ -4,8 +4,9 @@
 
 MODE says where: `intent` (an intent or receipt is on disk), `effect` (the effect is done, its
 outcome or receipt is not on disk), `torn` (half of an outcome's or receipt's line is on disk).
-`MODE:KEY` kills only at keys that begin with KEY. Every place is killed once: MEMORY remembers
-which, so that calling this again and again walks through all. The engine's process is left behind.
+`MODE:KEY` kills only at keys that begin with KEY, and several modes are joined by commas. Every
+place is killed once: MEMORY remembers which, so that calling this again and again walks through
+all. The engine's process is left behind.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from harness.cloud import terminate
 from harness.journal import Entry, Journal
 from harness.launch import up
 
-MODE, _, ONLY = sys.argv[1].partition(":")
+MODES = tuple(each.partition(":")[::2] for each in sys.argv[1].split(","))
 MEMORY = Path(sys.argv[2])
 up.APPEAR_S = 3.0  # moto shows a host at once
 terminate.POLL_S = 1.0
 
 
-def once(kind: str, key: str) -> bool:
-    """Whether this place has not been killed yet; remembers it on disk."""
-    place = f"{MODE} {kind} {key.rstrip('0123456789')}"
+def once(mode: str, kind: str, key: str) -> bool:
+    """Whether this place is to be killed in that mode, for the first time; remembers it on disk."""
+    if not any(each == mode and key.startswith(only) for each, only in MODES):
+        return False
+    place = f"{mode} {kind} {key.rstrip('0123456789')}"
     seen = MEMORY.read_text().split("\n") if MEMORY.exists() else []
-    if place in seen or not key.startswith(ONLY):
+    if place in seen:
         return False
     with MEMORY.open("a") as handle:
         handle.write(place + "\n")
@@ -52,12 +55,12 @@ ENDS = ("outcome", "receipt")
 def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
     if self.path.parent.parent.name != "fleets" or key == "admitted":
         return append(self, kind, key, data)
-    if MODE == "effect" and kind in ENDS and once(kind, key):
+    if kind in ENDS and once("effect", kind, key):
         die()
-    if MODE == "torn" and kind in ENDS and once(kind, key):
+    if kind in ENDS and once("torn", kind, key):
         Journal.write = write_half  # type: ignore[method-assign]
     entry = append(self, kind, key, data)
-    if MODE == "intent" and kind in ("intent", "receipt") and once(kind, key):
+    if kind in ("intent", "receipt") and once("intent", kind, key):
         die()
     return entry
 
