@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 from harness.cloud.residue import residue
 from tests.engine.fleets.workshop import Workshop
 
