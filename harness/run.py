@@ -23,11 +23,10 @@ from harness.fleet.sources import Admitted, Fleets, FleetTerms
 from harness.journal import Journal, read_entries
 from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
-from harness.plan.hosts import FolderStore as FolderChoice
 from harness.plan.kinds import Sha256
 from harness.prices import load_prices
 from harness.stages.serve import require_no_serving
-from harness.store.folder import FolderStore
+from harness.store.choose import choose_store
 from harness.strict import Model, build, load_file
 from harness.study import Receipts, Study
 from trainer import contract
@@ -121,14 +120,6 @@ def _point(link: Path, target: str) -> None:
     os.replace(temporary, link)
 
 
-def store_of(loaded: LoadedPlan, runs: Path) -> FolderStore:
-    """The store that the plan names; runs/store unless it says otherwise."""
-    chosen = loaded.plan.store
-    if isinstance(chosen, FolderChoice) and chosen.path is not None:
-        return FolderStore(loaded.folder / chosen.path)
-    return FolderStore(runs / "store")
-
-
 def open_study(
     loaded: LoadedPlan, place: Place, runs: Path, progress: Progress, clock: Clock,
     *, choice: FleetChoice = LOCAL, abandon: str = "",
@@ -148,7 +139,7 @@ def open_study(
         runs=runs,
         cache=cache_folder(),
         fleets=Fleets(choice),
-        store=store_of(loaded, runs),
+        store=choose_store(loaded, runs, place.folder, choice.kind),
         journal=Journal(journal, clock),
         clock=clock,
         progress=progress,

@@ -73,7 +73,9 @@ def _convert(maker: SeedMaker, work: Path) -> SeedFiles:
     (work / "inputs").mkdir(parents=True)
     source = _fetch(maker, work / "inputs")
     out = work / "inputs" if source is None else _launch(maker, work, source)
-    files = tuple(maker.store.put(out / name, name=name) for name in contract.SEED_FILES)
+    stored = [maker.store.put(out / name, name=name) for name in contract.SEED_FILES]
+    # The cache outlives buckets, and so knows no versions of theirs.
+    files = tuple(each.model_copy(update={"version": None}) for each in stored)
     rows = contract.parameter_listing(out / "model.safetensors")
     parameters = sum(_size(row["shape"]) for row in rows)
     expected = maker.loaded.plan.model.parameters

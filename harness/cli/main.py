@@ -11,6 +11,7 @@ from harness.cli import (
     cost,
     develop,
     down,
+    fetch,
     init,
     prepare,
     prices,
@@ -26,7 +27,7 @@ from harness.display.errors import show_error
 from harness.errors import BadInput
 
 COMMANDS = (
-    init, check, prepare, admit, up, develop, run, status, down, access, cost, sweep, prices,
+    init, check, prepare, admit, up, develop, run, status, fetch, down, access, cost, sweep, prices,
     verify,
 )  # fmt: skip
 

@@ -70,6 +70,8 @@ class PushReceipt(Receipt):
     """Trainer, helper, environment, model and inputs are on every host."""
 
     hosts: tuple[PushedHost, ...]
+    stored: tuple[Artifact, ...] = ()
+    """What was brought into the bucket now, because it was prepared before there was one."""
 
 
 class PreflightReceipt(Receipt):

@@ -28,6 +28,8 @@ class Readback(Model):
     name: str
     sha256: Sha256
     bytes: CountOrZero
+    version: str | None = None
+    """The store's id of the bytes that were read; absent where it keeps none."""
     ok: bool
     fault: str | None = None
 
@@ -42,6 +44,11 @@ class PreserveReceipt(Receipt):
     objects: tuple[Readback, ...]
     bytes: CountOrZero
     lost: tuple[str, ...] = ()
+    read_seconds: float | None = None
+    """What reading alone took the reader."""
+    sample: tuple[Readback, ...] = ()
+    """What the operator's computer read again itself, when the reader was a host."""
+    sample_rule: str | None = None
 
 
 class ReleaseReceipt(Receipt):

@@ -1,91 +1,92 @@
-"""preserve: every expected artifact read back whole by another process."""
+"""preserve: every expected artifact read back whole by another process, near the store."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-from pydantic import ConfigDict
-
-import harness
-from harness.errors import Leaked, Waiting
+from harness import preservation
+from harness.errors import Leaked
 from harness.evidence_folder import named_files
+from harness.preservation import Certificate
 from harness.receipts import (
     PrepareReceipt,
     PreserveReceipt,
-    Readback,
+    ProvisionReceipt,
+    PushReceipt,
     SealReceipt,
     TrainReceipt,
 )
+from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.store.protocol import Artifact
-from harness.strict import Model, load
 from harness.study import Receipts, Study
-from trainer import contract
-
-READBACK_S = 6 * 3600
-
-
-class _Shown(Model):
-    """What `harness.onhost.readback` prints, as far as it is used."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-    pid: int
-    objects: tuple[Readback, ...]
 
 
 def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
-    """Read back the manifest that the receipts name. Raises Leaked when an object is not whole."""
-    listing = study.work / "manifest.json"
-    contract.write_json(listing, [each.to_json() for each in manifest(done)])
-    shown = _read(study, listing)
-    objects = shown.objects
-    bad = [each for each in objects if not each.ok]
-    if bad:
-        raise Leaked(
-            f"{len(bad)} of {len(objects)} preserved objects are not whole: {bad[0].name} is "
-            f"{bad[0].fault} ({bad[0].sha256})",
-            where=study.store.locate(bad[0].sha256),
-            next_command=study.again(),
-        )
+    """Read back the manifest that the receipts name.
+
+    Hosts that the stack launched read in the bucket's region, and the operator reads a sample
+    again itself. Raises Leaked when an object is not whole, Waiting when it cannot be read now.
+    """
+    rows = manifest(done)
+    certificate, reader = _read(study, done, rows)
+    preservation.check_certificate(certificate, rows, study.store, reader=reader)
+    _require_whole(study, certificate)
+    sample: Certificate | None = None
+    if study.fleet_kind == "stack":
+        drawn = preservation.sample_of(rows, rows[-1], study.loaded.hash)
+        study.progress.note(f"reading {len(drawn)} of the objects again from here")
+        sample = preservation.read_here(study.store, drawn, study.work / "sample.json")
+        preservation.check_certificate(sample, drawn, study.store, reader="this computer")
+        _require_whole(study, sample)
+        size = sum(each.bytes for each in sample.objects)
+        reader += f"; {len(drawn)} of the objects ({size} bytes) again from the operator's computer"
     return PreserveReceipt(
         **stamp.close(),
         store=study.store.kind,
-        reader_pid=shown.pid,
-        reader="another process on this computer",
-        objects=objects,
-        bytes=sum(each.bytes for each in objects),
+        reader_pid=certificate.pid,
+        reader=reader,
+        objects=certificate.objects,
+        bytes=sum(each.bytes for each in certificate.objects),
+        read_seconds=certificate.seconds,
+        sample=sample.objects if sample else (),
+        sample_rule=preservation.SAMPLE_RULE if sample else None,
     )
 
 
 def manifest(done: Receipts) -> tuple[Artifact, ...]:
-    """What must be preserved: candidates, inputs, answers, losses, logs and the archive."""
+    """What must be preserved: inputs, candidates, answers, losses, logs and, last, the archive."""
     candidates = [
-        Artifact(name=f"candidates/{arm.arm}/{each.name}", sha256=each.sha256, bytes=each.bytes)
+        each.model_copy(update={"name": f"candidates/{arm.arm}/{each.name}"})
         for arm in done.of(TrainReceipt).arms
         for each in arm.candidate.files
     ]
-    prepared = done.of(PrepareReceipt).prepared_files
+    brought = {each.sha256: each.version for each in done.of(PushReceipt).stored}
+    prepared = [
+        each if each.version else each.model_copy(update={"version": brought.get(each.sha256)})
+        for each in done.of(PrepareReceipt).prepared_files
+    ]
     return (*prepared, *candidates, *named_files(done), done.of(SealReceipt).envelope)
 
 
-def _read(study: Study, listing: Path) -> _Shown:
-    study.progress.note("reading everything back in another process")
-    argv = [sys.executable, "-m", "harness.onhost.readback", "--store", study.store.address(),
-            "--listing", str(listing)]  # fmt: skip
-    top = str(Path(harness.__file__).parent.parent)
-    done = subprocess.run(
-        argv,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=READBACK_S,
-        env={**os.environ, "PYTHONPATH": top},
-    )
-    if done.returncode not in (0, 5) or not done.stdout:
-        words = " ".join(done.stderr.split())[-300:]
-        raise Waiting(f"the readback did not finish: {words}", where=study.store.kind)
-    return load(_Shown, done.stdout.encode(), where="the readback's answer")
+def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Certificate, str]:
+    """The certificate, and who read."""
+    listing = study.work / "manifest.json"
+    if study.fleet_kind != "stack":
+        study.progress.note("reading everything back in another process")
+        found = preservation.read_here(study.store, rows, listing)
+        return found, "another process on this computer"
+    host = ready_hosts(study, done)[-1]  # not rank 0's host, which wrote the candidates
+    study.progress.note(f"reading everything back on {host.name}")
+    found = preservation.read_on(host, study.store, rows, listing)
+    fleet = done.of(ProvisionReceipt).fleet
+    return found, f"{host.name} of the fleet {fleet}, beside the bucket"
+
+
+def _require_whole(study: Study, certificate: Certificate) -> None:
+    bad = [each for each in certificate.objects if not each.ok]
+    if bad:
+        raise Leaked(
+            f"{len(bad)} of {len(certificate.objects)} preserved objects are not whole: "
+            f"{bad[0].name} is {bad[0].fault} ({bad[0].sha256})",
+            where=study.store.locate(bad[0].sha256),
+            next_command=study.again(),
+        )

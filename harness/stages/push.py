@@ -8,9 +8,12 @@ from harness import environments, source
 from harness.errors import Refused, command
 from harness.hosts.protocol import Host
 from harness.inputs.layout import is_operator_side
+from harness.onhost.s3place import HELPER_ENVIRONMENT, REQUIREMENTS
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
 from harness.stages.stamp import Stamp
+from harness.store.choose import write_record
+from harness.store.mirrored import MirroredStore
 from harness.store.protocol import Artifact
 from harness.strict import Model, load_file
 from harness.study import Receipts, Study
@@ -49,9 +52,19 @@ def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
             next_command=command("init", "NEW-NAME", "--from", study.loaded.path),
         )
     receipt = done.of(PrepareReceipt)
+    stored = _into_bucket(study, receipt)
+    write_record(study.store, study.folder)
     hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
     pushed = tuple(_one(study, host, tree, prepared, receipt) for host in hosts)
-    return PushReceipt(**stamp.close(), hosts=pushed)
+    return PushReceipt(**stamp.close(), hosts=pushed, stored=stored)
+
+
+def _into_bucket(study: Study, receipt: PrepareReceipt) -> tuple[Artifact, ...]:
+    """What was prepared before there was a bucket, written once; returned with its versions."""
+    if not isinstance(study.store, MirroredStore):
+        return ()
+    study.progress.note("prepared inputs and seed model into the bucket")
+    return study.store.mirror((*receipt.prepared_files, *receipt.seed_files))
 
 
 def _one(
@@ -60,6 +73,8 @@ def _one(
     study.progress.note(f"{host.name}: trainer, environment, model, inputs")
     _push_source(study, host, tree)
     host = host.with_helper(f"source/{tree.sha256}/helper")
+    if study.fleet_kind == "stack":
+        _helper_environment(study, host, tree)
     built = _environment(study, host, tree)
     seed = _fetch(study, host, "seed", receipt.seed_files)
     inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files))
@@ -112,6 +127,22 @@ def _environment(study: Study, host: Host, tree: source.Source) -> Built:
 
     return study.journal.effect(
         f"push/{host.name}/environment", Built, intent={}, act=act, adopt=lambda: None
+    )
+
+
+def _helper_environment(study: Study, host: Host, tree: source.Source) -> None:
+    """boto3 for the helper, pinned, where the helper looks for it."""
+    requirements = f"source/{tree.sha256}/helper/harness/onhost/{REQUIREMENTS.name}"
+
+    def act() -> Built:
+        answer = host.helper(
+            "environment", "build", "--requirements", f"{host.work}/{requirements}",
+            "--folder", f"{host.work}/{HELPER_ENVIRONMENT}", timeout_s=ENVIRONMENT_S,
+        )  # fmt: skip
+        return Built(path=HELPER_ENVIRONMENT, manifest=contract.parse(answer.stdout)["manifest"])
+
+    study.journal.effect(
+        f"push/{host.name}/helper-environment", Built, intent={}, act=act, adopt=lambda: None
     )
 
 
