@@ -9,9 +9,9 @@ from typing import Literal, TypeVar
 from harness.errors import BadInput, Leaked
 from harness.journal import read_entries
 from harness.receipts import RECEIPTS, Receipt, SealReceipt, TrainReceipt
-from harness.store.choose import RECORD, open_store
+from harness.store.choose import RECORD, StoreRecord, open_store
 from harness.store.protocol import Artifact, Store
-from harness.strict import build
+from harness.strict import build, load_file
 from trainer import contract
 
 R = TypeVar("R", bound=Receipt)
@@ -86,7 +86,7 @@ def _store(run: Path) -> Store:
         raise BadInput(
             "nothing of this run is in a store yet", where=str(run), next_command="harness status"
         )
-    return open_store(record.read_text(), near=run.resolve().parents[1] / "store")
+    return open_store(load_file(StoreRecord, record), near=run.resolve().parents[1] / "store")
 
 
 def _receipt(run: Path, stage: Literal["train", "seal"], kind: type[R]) -> R | None:

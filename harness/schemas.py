@@ -19,6 +19,7 @@ from harness.report.document import ReportDocument
 from harness.results import Resources, Results
 from harness.run import RunRecord
 from harness.selection import Selection
+from harness.store.choose import StoreRecord
 from trainer import contract
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,6 +36,7 @@ FILES: dict[str, type[BaseModel]] = {
     "results": Results,
     "run": RunRecord,
     "selection": Selection,
+    "store": StoreRecord,
     **{f"receipt-{stage}": model for stage, model in RECEIPTS.items()},
 }
 """By the name of the file in docs/schemas/."""

@@ -10,7 +10,7 @@ from harness.launch.fleets import FleetPlace, Joined
 from harness.launch.record import Released, recorded_release
 from harness.plan import load_plan
 from harness.receipts import PreserveReceipt, ReleaseReceipt
-from harness.run import store_of
+from harness.store.choose import kept_store
 from harness.strict import build
 
 
@@ -59,7 +59,8 @@ def _missing(study: Joined, preserved: PreserveReceipt) -> str:
     bad = [each for each in preserved.objects if not each.ok]
     if bad:
         return f"{bad[0].name} was not read back whole"
-    store = store_of(load_plan(Path(study.plan)), Path(study.folder).parents[1])
+    folder = Path(study.folder)
+    store = kept_store(load_plan(Path(study.plan)), folder.parents[1], folder)
     for each in preserved.objects:
         if not store.has(each.sha256):
             return f"{each.name} is no longer in the store ({store.locate(each.sha256)})"

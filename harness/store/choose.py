@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from harness.admission import FleetKind
 from harness.errors import BadInput
@@ -22,19 +24,31 @@ from harness.plan.hosts import S3Store as S3Choice
 from harness.store.folder import FolderStore
 from harness.store.mirrored import MirroredStore
 from harness.store.protocol import Store
-from harness.strict import load_file
+from harness.strict import Model, build, load_file
 from trainer import contract
 
 RECORD = "store.json"
-"""In a run's folder: the address of its store, for `harness fetch` from anywhere."""
+"""In a run's folder: where its objects are, for `harness fetch` from anywhere."""
+
+
+class StoreRecord(Model):
+    """store.json: a store's address. No secret is in it."""
+
+    schema_: Literal["harness/store/1"] = Field(alias="schema")
+    kind: Literal["folder", "s3"]
+    path: str | None = None
+    """Of a folder, absolute on the computer that ran the study."""
+    bucket: str | None = None
+    prefix: str | None = None
+    region: str | None = None
+    owner: str | None = None
+    endpoint: str | None = None
+    checksums: bool | None = None
 
 
 def choose_store(loaded: LoadedPlan, runs: Path, run_folder: Path, kind: FleetKind) -> Store:
     """The store of a run. Nothing is asked of the network here."""
-    chosen = loaded.plan.store
-    local = FolderStore(runs / "store")
-    if isinstance(chosen, FolderChoice) and chosen.path is not None:
-        local = FolderStore(loaded.folder / chosen.path)
+    chosen, local = loaded.plan.store, _folder(loaded, runs)
     if kind == "stack":
         return MirroredStore(local, lambda: _of_stack(runs, run_folder))
     if kind == "hosts-file" and isinstance(chosen, S3Choice):
@@ -42,15 +56,23 @@ def choose_store(loaded: LoadedPlan, runs: Path, run_folder: Path, kind: FleetKi
     return local
 
 
-def open_store(address: str, *, near: Path) -> Store:
-    """The store behind an address. A folder that is not there is looked for at `near`.
+def kept_store(loaded: LoadedPlan, runs: Path, run_folder: Path) -> Store:
+    """Where a run's objects must be now, for whoever asks whether they are: the bucket itself and
+    not the folder in front of it. Raises BadInput, Waiting."""
+    record = run_folder / RECORD
+    if record.is_file():
+        return open_store(load_file(StoreRecord, record), near=runs / "store")
+    return _folder(loaded, runs)
 
-    Raises BadInput.
+
+def open_store(record: StoreRecord, *, near: Path) -> Store:
+    """The store of a record. A folder that is not there is looked for at `near`.
+
+    Raises BadInput, Waiting (a bucket that does not answer).
     """
-    given: Any = contract.parse(address, where="the store's address")
-    if given.get("kind") == "s3":
-        return _opened(S3Place.parse(given))
-    folder = Path(str(given.get("path", "")))
+    if record.kind == "s3":
+        return _opened(S3Place.parse(record.to_json()))
+    folder = Path(record.path or "")
     for path in (folder, near):
         if (path / "objects").is_dir():
             return FolderStore(path)
@@ -59,7 +81,9 @@ def open_store(address: str, *, near: Path) -> Store:
 
 def write_record(store: Store, run_folder: Path) -> None:
     """Remember where the objects of a run are."""
-    contract.write_json(run_folder / RECORD, contract.parse(store.address()))
+    address: dict[str, Any] = contract.parse(store.address())
+    record = build(StoreRecord, {"schema": "harness/store/1", **address}, where=RECORD)
+    contract.write_json(run_folder / RECORD, record.to_json())
 
 
 def place_of(admitted: AdmittedFleet) -> S3Place:
@@ -71,6 +95,13 @@ def place_of(admitted: AdmittedFleet) -> S3Place:
         owner=admitted.account,
         **_endpoint(),
     )
+
+
+def _folder(loaded: LoadedPlan, runs: Path) -> FolderStore:
+    chosen = loaded.plan.store
+    if isinstance(chosen, FolderChoice) and chosen.path is not None:
+        return FolderStore(loaded.folder / chosen.path)
+    return FolderStore(runs / "store")
 
 
 def _of_stack(runs: Path, run_folder: Path) -> Store | None:

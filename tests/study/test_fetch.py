@@ -34,7 +34,9 @@ def test_from_another_folder_with_one_arm_and_a_broken_object(
     shutil.copytree(finished.latest, runs / "toy" / "one")
     shutil.copytree(finished.runs / "store", runs / "store")
     record = runs / "toy" / "one" / "store.json"
-    contract.write_json(record, {"kind": "folder", "path": "/not/here"})
+    contract.write_json(
+        record, {"schema": "harness/store/1", "kind": "folder", "path": "/not/here"}
+    )
     run = str(runs / "toy" / "one")
     done = finished.harness("fetch", run, "--arm", "pair")
     assert done.code == 0 and "candidates/pair/model.safetensors" in done.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from harness.store import choose
 from harness.store.folder import FolderStore
 from harness.store.mirrored import MirroredStore
 from harness.store.s3 import S3Store
+from harness.strict import load_file
 from tests.toy_plan import toy_plan, write_plan
 from tests.unit.store.admissions import admitted_in, provisioned
 from tests.unit.store.bucket_server import BucketServer
@@ -80,7 +80,7 @@ def test_the_stacks_bucket_is_found_from_the_runs_journal_and_the_admission(
     artifact = store.put_bytes(b"late", name="late")
     assert store.locate(artifact.sha256).startswith(f"s3://{objects.place.bucket}/study/objects/")
     choose.write_record(store, run)
-    again = choose.open_store((run / choose.RECORD).read_text(), near=tmp_path)
+    again = choose.open_store(load_file(choose.StoreRecord, run / choose.RECORD), near=tmp_path)
     assert again.read(artifact) == b"late"
 
 
@@ -100,8 +100,8 @@ def test_a_hosts_file_needs_a_bucket_by_name(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_computer_is_said_or_found_beside_the_run(tmp_path: Path) -> None:
-    address = json.dumps({"kind": "folder", "path": "/nowhere/store"})
+    record = choose.StoreRecord(schema="harness/store/1", kind="folder", path="/nowhere/store")
     with pytest.raises(BadInput, match="not on this computer"):
-        choose.open_store(address, near=tmp_path / "store")
+        choose.open_store(record, near=tmp_path / "store")
     artifact = FolderStore(tmp_path / "store").put_bytes(b"x", name="x")
-    assert choose.open_store(address, near=tmp_path / "store").read(artifact) == b"x"
+    assert choose.open_store(record, near=tmp_path / "store").read(artifact) == b"x"
