@@ -18,6 +18,7 @@ from harness.errors import BadInput, Refused
 from trainer import contract
 
 BRANCHES = "refs/heads/harness/"
+REMOTE_BRANCHES = "refs/remotes/*/harness/*"
 
 
 @dataclass(frozen=True)
@@ -196,13 +197,34 @@ def raw_commit(repository: Repository, commit: str) -> bytes:
 
 
 def require_ancestor(repository: Repository, earlier: str, later: str, what: str) -> None:
-    """Order by ancestry. Raises Refused when `earlier` is not an ancestor of `later`."""
-    base = repository.git("merge-base", earlier, later, check=False)
-    if base != repository.tip(earlier):
+    """Order by ancestry. Raises Refused when `earlier` is not an ancestor of `later`.
+
+    So an amended, rebased, reset or removed branch is found: its tip no longer leads back to the
+    commit that was recorded.
+    """
+    for commit in (earlier, later):
+        if repository.tip(commit) is None:
+            name = commit.removeprefix("refs/heads/")
+            raise Refused(
+                f"{what}: {name if name != commit else commit[:12]} is not in the repository",
+                where=str(repository.top),
+                next_command=_restore(repository, later, earlier),
+            )
+    if not repository.read("merge-base", "--is-ancestor", earlier, later).ok:
         raise Refused(
-            f"{what}: commit {earlier[:12]} is not an ancestor of {later[:12]}",
+            f"{what}: commit {earlier[:12]} is not an ancestor of "
+            f"{later.removeprefix('refs/heads/')[:60]}, which was amended, rebased or reset",
             where=str(repository.top),
+            next_command=_restore(repository, later, earlier),
         )
+
+
+def _restore(repository: Repository, branch: str, commit: str) -> str:
+    """The command that puts a run's branch back, while its commit is still there."""
+    if not branch.startswith(BRANCHES) or repository.tip(commit) is None:
+        return ""
+    words = ["git", "-C", str(repository.top), "update-ref", branch, commit]
+    return shlex.join(words)
 
 
 def require_content(repository: Repository, commit: str, files: dict[str, bytes]) -> None:
@@ -218,8 +240,10 @@ def require_content(repository: Repository, commit: str, files: dict[str, bytes]
 
 
 def earlier_commitments(repository: Repository) -> list[dict[str, Any]]:
-    """Every prepared.json on all harness/* branches and under evidence/ of HEAD, parsed."""
-    tips = repository.git("for-each-ref", "--format=%(objectname)", BRANCHES).split()
+    """Every prepared.json on all harness/* branches, here and as fetched from remotes, and under
+    evidence/ of HEAD, parsed."""
+    found = repository.git("for-each-ref", "--format=%(objectname)", BRANCHES, REMOTE_BRANCHES)
+    tips = found.split()
     head = repository.tip("HEAD")
     places = dict.fromkeys([*((tip, "") for tip in tips), *([(head, "evidence/")] if head else [])])
     blobs: dict[str, str] = {}

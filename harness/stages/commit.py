@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from harness import commitments, source
+from harness.circumstances import circumstances
 from harness.errors import Refused, command
 from harness.prepared import Prepared
 from harness.receipts import CommitReceipt, PrepareReceipt
@@ -47,6 +48,7 @@ def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
     repository = commitments.find_repository(study.loaded.folder, study.folder)
     files = plan_files(study, repository)
     base = repository.tip("HEAD")
+    notes = circumstances(repository, files)
 
     def act() -> Committed:
         message = f"Commit plan {study.plan.name} and its prepared identity\n"
@@ -58,6 +60,7 @@ def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
     commitments.require_content(repository, made.commit, files)
     return CommitReceipt(
         **stamp.close(),
+        notes=notes,
         repository="made" if repository.made else "found",
         branch=commitments.branch_of(study.run).removeprefix("refs/heads/"),
         commit=made.commit,
