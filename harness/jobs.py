@@ -41,6 +41,11 @@ def _anything(group: GroupJob) -> None:
     """Accept whatever is there."""
 
 
+def _nothing(group: GroupJob) -> tuple[str, ...]:
+    """Nothing further."""
+    return ()
+
+
 @dataclass(frozen=True)
 class GroupJob:
     """One job of a trainer over some hosts. `key` names it in the journal and on the hosts."""
@@ -60,6 +65,10 @@ class GroupJob:
     """An attempt is told where the earlier ones wrote, to go on from their checkpoints."""
     earlier: tuple[str, ...] = ()
     """Output folders of earlier attempts, in each host's work folder."""
+    beside: Callable[[GroupJob], None] = _anything
+    """Called now and then while all ranks run."""
+    before: Callable[[GroupJob], tuple[str, ...]] = _nothing
+    """Called before another attempt; gives further folders of `earlier`."""
     accept: Callable[[GroupJob], None] = _anything
     """Looks at the outputs once every rank has exited with 0; raises BadInput when they cannot be
     used, and the attempt has failed. Looks only, and may be called again."""
@@ -242,6 +251,7 @@ def _follow(study: Study, group: GroupJob) -> Attempt:
                 host.stop(group.job, reason="stopped: a sibling failed") for host in group.hosts
             ]
             break
+        group.beside(group)
         shown = _show(study, group, shown)
         study.clock.sleep(POLL_S)
     return _attempt(study, group, states, why)
@@ -332,6 +342,8 @@ def attempts(
     outs: tuple[str, ...] = ()
     for number in range(1, limit + 1):
         one = replace(group, key=f"{group.key}/{number}", earlier=outs if group.resumes else ())
+        if number > 1 and group.resumes:
+            one = replace(one, earlier=one.earlier + group.before(one))
         outs += (one.out,)
         made.append(run_group(study, fleet, one))
         if made[-1].outcome == "done":

@@ -94,8 +94,16 @@ def _recipe(plan: Plan) -> str:
         f"{recipe.updates} updates of {recipe.global_batch} documents ({passes:g} passes), "
         f"{recipe.optimizer.kind} at {recipe.optimizer.lr:g}, {recipe.schedule.kind} after "
         f"{recipe.schedule.warmup_updates} warm-up updates, context {recipe.context_tokens} "
-        f"tokens, {recipe.autocast or 'FP32'} passes"
+        f"tokens, {recipe.autocast or 'FP32'} passes{_checkpoints(plan)}"
     )
+
+
+def _checkpoints(plan: Plan) -> str:
+    stored = plan.recipe.checkpoints
+    if stored is None:
+        return ""
+    where = "on the hosts and in the store" if stored.off_host else "on the hosts"
+    return f", a checkpoint every {stored.every_updates} updates {where}"
 
 
 def _serving(plan: Plan) -> Iterator[Row]:

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from harness.plan.finding import Finding, error, warning
 from harness.plan.hosts import AwsHosts
 from harness.plan.plan import Plan
-from harness.plan.sizes import stored_bytes, weight_bytes
+from harness.plan.sizes import (
+    checkpoint_disk_bytes,
+    checkpoint_stored_bytes,
+    stored_bytes,
+    weight_bytes,
+)
 from harness.plan.traffic import dense_bytes
 
 ARMING_S = 900
@@ -66,7 +71,8 @@ def _volume(plan: Plan, hosts: AwsHosts) -> Iterator[Finding]:
             "the number of parameters is unknown, so neither disk nor storage can be bounded",
         )
         return
-    needed = SYSTEM_GIB + -(-(stored + weights) // GIB)
+    files = stored - checkpoint_stored_bytes(plan) + weights + checkpoint_disk_bytes(plan)
+    needed = SYSTEM_GIB + -(-files // GIB)
     if hosts.volume.gib < needed:
         yield error(
             "/hosts/aws/volume/gib",

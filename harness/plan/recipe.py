@@ -38,6 +38,8 @@ class Checkpoints(Model):
     """
 
     every_updates: Count
+    off_host: bool = False
+    """Also in the store, from where a host that lost its files gets them back."""
 
 
 class Recipe(Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.plan.plan import Plan
-from harness.plan.recipe import Arm, PowerSGD
+from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 
 FP32_BYTES = 4
 MOMENTS = 2
@@ -33,10 +33,36 @@ def arm_bytes(plan: Plan, arm: Arm) -> int | None:
     return weights * (1 + MOMENTS + errors)
 
 
+def state_bytes(plan: Plan, arm: Arm) -> int | None:
+    """What one worker's checkpoint takes: parameters, moments, what its exchange keeps."""
+    weights = weight_bytes(plan)
+    if weights is None:
+        return None
+    kept = 2 if isinstance(arm.exchange, LocalWindows | PowerSGD) else 0
+    return weights * (1 + MOMENTS + kept)
+
+
+def checkpoint_disk_bytes(plan: Plan) -> int:
+    """What checkpoints may take on a host: two at once for every attempt at every arm."""
+    if plan.recipe.checkpoints is None:
+        return 0
+    return sum(2 * arm.attempts * (state_bytes(plan, arm) or 0) for arm in plan.arms)
+
+
+def checkpoint_stored_bytes(plan: Plan) -> int:
+    """What checkpoints leave in the store; repeated ones are the same objects."""
+    every = plan.recipe.checkpoints
+    if every is None or not every.off_host:
+        return 0
+    count = (plan.recipe.updates - 1) // every.every_updates
+    return sum(count * arm.workers * (state_bytes(plan, arm) or 0) for arm in plan.arms)
+
+
 def stored_bytes(plan: Plan) -> int | None:
-    """Everything that the store will hold: seed weights, every arm's, and the record."""
+    """Everything that the store may hold: seed weights, every arm's, checkpoints, the record."""
     weights = weight_bytes(plan)
     arms = [arm_bytes(plan, arm) for arm in plan.arms]
     if weights is None:
         return None
-    return weights + sum(each for each in arms if each is not None) + RECORD_BYTES
+    kept = weights + sum(each for each in arms if each is not None) + RECORD_BYTES
+    return kept + checkpoint_stored_bytes(plan)

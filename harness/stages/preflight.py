@@ -9,6 +9,7 @@ from harness import jobs, machine, outputs, recipes
 from harness.clock import parse_utc
 from harness.errors import Waiting
 from harness.hosts.protocol import Host
+from harness.plan.sizes import checkpoint_disk_bytes
 from harness.prepared import Prepared
 from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
 from harness.receipts import (
@@ -59,7 +60,7 @@ def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
     now = host.facts()
     prepared = load_file(Prepared, study.prepared_path)
     weights = 4 * (prepared.seed_model.parameters or 0)
-    disk = 3 * weights * (1 + len(study.plan.arms))
+    disk = 3 * weights * (1 + len(study.plan.arms)) + checkpoint_disk_bytes(study.plan)
     yield _line(host, "disk", f"{now.disk_free_bytes / GIB:.1f} GiB free",
                 f"at least {disk / GIB:.1f} GiB", now.disk_free_bytes >= disk)  # fmt: skip
     memory = 6 * weights * study.plan.workers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from harness import jobs, machine, outputs, recipes
@@ -26,6 +27,7 @@ from harness.stages.commit import require_commitment
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.store.protocol import Artifact
+from harness.stored_checkpoints import Keeper
 from harness.strict import load_file
 from harness.study import Receipts, Study
 from trainer import contract
@@ -76,6 +78,8 @@ def _arm(
         device=done.of(PreflightReceipt).device,
         threads=machine.threads_of(study.plan, provisioned, arm.workers),
     )
+    stored = study.plan.recipe.checkpoints
+    keeper = Keeper(study, arm.name)
     group = jobs.GroupJob(
         key=f"train/{arm.name}",
         recipe=recipe,
@@ -84,9 +88,11 @@ def _arm(
         model="seed",
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
-        resumes=study.plan.recipe.checkpoints is not None,
+        resumes=stored is not None,
         accept=lambda one: _accept(study, arm, one),
     )
+    if stored and stored.off_host:
+        group = replace(group, beside=keeper.look, before=keeper.bring_back)
     made, out = jobs.attempts(study, fleet, group, arm.attempts)
 
     def collect() -> ArmRecord:

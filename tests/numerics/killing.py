@@ -40,6 +40,7 @@ def launch(rank: int, workers: int, argvs: list[list[str]], port: int, kill: Kil
         "RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": "0",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
     }  # fmt: skip
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(rank))  # as if each rank were a host
     if kill is not None and kill.rank == rank:
         _prepare(kill)
     argv = [*argvs[rank], *(["--worker"] if workers > 1 else [])]

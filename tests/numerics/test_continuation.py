@@ -32,9 +32,8 @@ class Arm:
     def __init__(self, folder: Path, model: Path, name: str, **changes: Any) -> None:
         self.folder, self.model = folder, model
         self.workers = 1 if name == "none" else 2
-        self.recipe = tiny.train_recipe(
-            updates=UPDATES, exchange=EXCHANGES[name], checkpoint={"every_updates": 2}, **changes
-        )
+        changes = {"checkpoint": {"every_updates": 2}} | changes
+        self.recipe = tiny.train_recipe(updates=UPDATES, exchange=EXCHANGES[name], **changes)
         documents = tiny.draw_documents(8 * UPDATES, seed=31)
         schedule = [list(range(start, start + 8)) for start in range(0, len(documents), 8)]
         self.inputs = tiny.write_inputs(folder / "in", documents, schedule)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,10 +117,10 @@ def test_a_failed_attempt_is_continued_where_the_plan_stores_checkpoints(
     recipe = {**PLAN["recipe"], "checkpoints": {"every_updates": 1}}
     desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="1.5"), recipe=recipe)
     process = start(desk)
-    wait_for("toy/2*/fleet/hosts/host-1/out/train.pair.1/checkpoint-1/update-1", desk)
+    wait_for("toy/2*/fleet/hosts/host-1/out/train.pair.1/checkpoint-1/update-1", desk, 240)
     job = "toy/2*/fleet/hosts/host-1/jobs/train.pair.1/started.json"
     os.kill(pid_of(wait_for(job, desk)), signal.SIGKILL)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     train = load_file(TrainReceipt, desk.latest / "receipts" / "train.json")
     pair = train.arms[1]
@@ -130,3 +131,31 @@ def test_a_failed_attempt_is_continued_where_the_plan_stores_checkpoints(
     assert bodies[0].updates == PLAN["recipe"]["updates"]
     single = body_of(TrainBody, train.arms[0].ranks[0])
     assert bodies[0].parameter_root == single.parameter_root, "the toy's arms end alike"
+
+
+def test_a_checkpoint_comes_back_from_the_store_where_a_host_lost_it(
+    make_desk: MakeDesk, tmp_path: Path
+) -> None:
+    recipe = {**PLAN["recipe"], "checkpoints": {"every_updates": 1, "off_host": True}}
+    arms = [PLAN["arms"][1]]
+    desk = make_desk(
+        trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="3"), recipe=recipe, arms=arms
+    )  # fmt: skip
+    process = start(desk)
+    host = "toy/2*/fleet/hosts/host-1"
+    job = wait_for(f"{host}/jobs/train.pair.1/started.json", desk, 240)
+    journal = wait_for("toy/2*/journal.jsonl", desk)
+    ends = time.monotonic() + 60
+    while '"checkpoint/pair/stored"' not in journal.read_text():
+        assert time.monotonic() < ends and process.poll() is None
+        time.sleep(0.05)
+    os.kill(pid_of(job), signal.SIGKILL)
+    shutil.rmtree(job.parents[2] / "out" / "train.pair.1" / "checkpoint-1")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    train = load_file(TrainReceipt, desk.latest / "receipts" / "train.json")
+    assert [attempt.outcome for attempt in train.arms[0].attempts] == ["failed", "done"]
+    bodies = [body_of(TrainBody, rank) for rank in train.arms[0].ranks]
+    assert bodies[0].resumed_from == bodies[1].resumed_from in (1, 2, 3)
+    brought = job.parents[2] / "out" / "checkpoints.pair" / "checkpoint-1"
+    assert [path.name for path in brought.iterdir()] == [f"update-{bodies[1].resumed_from}"]
