@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.cli.app import AsJson, app, clock, finish
+from harness.cli.app import DEFAULT_RUNS, AsJson, Runs, app, clock, finish
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.display.sweep import removed_table, sweep_table
 from harness.errors import BadInput, Leaked, command
+from harness.fleet.admitted import AdmittedFleet
+from harness.strict import load_file
 
-DEFAULT_REGIONS = ("us-east-1",)
+DEFAULT_REGION = "us-east-1"
 
 
 @app.command()
 def sweep(
     fleet: Annotated[str, typer.Option("--fleet", help="Only this fleet.")] = "",
     region: Annotated[
-        list[str] | None, typer.Option("--region", help="Region to look in; repeatable.")
+        list[str] | None,
+        typer.Option("--region", help="Region to look in; repeatable. Absent: all that were used."),
     ] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove what is left of the fleet named.")
@@ -27,6 +31,7 @@ def sweep(
     abandon: Annotated[
         str, typer.Option("--abandon", help="Why hosts that may be in use are ended.")
     ] = "",
+    runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
     """List all that carries a fleet's tag. Exit 5 when anything is left that costs money."""
@@ -41,7 +46,7 @@ def sweep(
                 "--remove needs --fleet: one fleet is removed at a time",
                 next_command=command("sweep"),
             )
-        regions = tuple(region or DEFAULT_REGIONS)
+        regions = tuple(region or _touched(runs))
         aws = Aws(regions[0], clock=clock())
         found = find(aws, regions, fleet)
         if not remove:
@@ -67,3 +72,10 @@ def sweep(
             show(sweep_table(found, regions, aws.clock))
 
     finish(work, as_json=as_json)
+
+
+def _touched(runs: Path) -> tuple[str, ...]:
+    """Every region that a fleet of this folder was admitted to, else the usual one."""
+    admitted = sorted((runs / "fleets").glob("*/admitted.json"))
+    used = dict.fromkeys(load_file(AdmittedFleet, path).region for path in admitted)
+    return tuple(used) or (DEFAULT_REGION,)

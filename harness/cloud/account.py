@@ -132,7 +132,7 @@ def require_able(found: Account) -> None:
 
 
 def _credentials(aws: Aws) -> Credentials:
-    with asking("who they belong to", where="AWS"):
+    with asking("to say whose credentials these are"):
         held = aws.session.get_credentials()
         answer = aws.session.client("sts", aws.region).get_caller_identity()
     end: datetime | None = getattr(held, "_expiry_time", None)

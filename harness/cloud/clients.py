@@ -112,7 +112,7 @@ def asking(what: str, *, where: str = "AWS") -> Iterator[None]:
         yield
     except (NoCredentialsError, CredentialRetrievalError, ProfileNotFound) as error:
         raise BadInput(
-            f"there are no usable AWS credentials {what} ({error})",
+            f"there are no usable AWS credentials ({error})",
             where=where,
             next_command="aws configure, or set AWS_PROFILE",
         ) from None
@@ -131,7 +131,7 @@ def _refusal(error: BaseException, what: str, where: str) -> HarnessError:
     if code in ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "AuthFailure",
                 "InvalidClientTokenId", "UnrecognizedClientException"):  # fmt: skip
         return BadInput(
-            f"AWS does not accept these credentials {what} ({code}: {words})",
+            f"AWS does not accept these credentials ({code}: {words})",
             where=where,
             next_command="log in again (aws sso login, or new keys), then the same command",
         )

@@ -21,13 +21,15 @@ from harness.errors import Waiting, command
 from harness.fleet.tags import FLEET
 
 if TYPE_CHECKING:
-    from types_boto3_ec2.type_defs import FilterTypeDef
+    from types_boto3_ec2.type_defs import FilterTypeDef, InstanceStatusTypeDef
 
 APPEAR_S = 120.0
 """How long a new id may be unknown to DescribeInstances (EC2 developer guide, 'Eventual
 consistency': minutes at most)."""
 POLL_S = 5.0
 PAGE = 200
+STATUSES = 100
+"""Ids of one DescribeInstanceStatus; it gives all of them in one page."""
 
 
 def filters(wanted: Mapping[str, str | Sequence[str]]) -> list[FilterTypeDef]:
@@ -105,16 +107,14 @@ def new_instances(
 def checks(aws: Aws, ids: Sequence[str]) -> dict[str, Checks]:
     """State and status checks of hosts (DescribeInstanceStatus, those not running included)."""
     shown = instances_by_id(aws, ids)
-    pages = aws.ec2.get_paginator("describe_instance_status")
+    visible = [each for each, seen in shown.items() if seen is not None]
+    raws: dict[str, InstanceStatusTypeDef] = {}
     with asking("for the status checks", where=aws.region):
-        raws = {
-            raw.get("InstanceId", ""): raw
-            for page in pages.paginate(
-                Filters=[], IncludeAllInstances=True, PaginationConfig={"PageSize": PAGE}
+        for start in range(0, len(visible), STATUSES):
+            answer = aws.ec2.describe_instance_status(
+                InstanceIds=visible[start : start + STATUSES], IncludeAllInstances=True
             )
-            for raw in page["InstanceStatuses"]
-            if raw.get("InstanceId") in shown
-        }
+            raws |= {raw.get("InstanceId", ""): raw for raw in answer["InstanceStatuses"]}
     result = {}
     for each, seen in shown.items():
         raw = raws.get(each) or {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
 
+from harness.cloud.account import operator_policy
 from harness.cloud.left import Known, Left
 from harness.cloud.remove import remove
 from harness.cloud.residue import every_fleet, residue
@@ -16,6 +18,7 @@ from tests.engine.cloud.fleets import Standing, bystanders, everything, stand_up
 from tests.engine.cloud.launches import fleet_tags, group, launch
 from tests.engine.cloud.waiting import aws_of
 from tests.engine.moto.server import MotoCloud
+from tests.engine.moto.shim import Seen
 
 KINDS = {
     "instance", "volume", "interface", "address", "security group", "schedule", "schedule group",
@@ -26,6 +29,16 @@ KINDS = {
 
 def kinds(left: tuple[Left, ...]) -> set[str]:
     return {each.kind for each in left}
+
+
+def not_in_policy(calls: list[Seen]) -> set[str]:
+    """Calls of EC2 and IAM that the operator's least policy does not allow."""
+    allowed: list[str] = []
+    for statement in operator_policy()["Statement"]:
+        actions = statement["Action"]
+        allowed += [actions] if isinstance(actions, str) else actions
+    made = {f"{call.service}:{call.action}" for call in calls if call.service in ("ec2", "iam")}
+    return {each for each in made if not any(fnmatch(each, pattern) for pattern in allowed)}
 
 
 def ids(left: tuple[Left, ...], kind: str) -> set[str]:
@@ -128,7 +141,9 @@ class TestRemoval:
         others = bystanders(cloud, standing, inside=False)
         before = everything(cloud)
         assert others <= before
+        asked_before = len(cloud.calls())
         removed = remove(aws, residue(aws, "f-1"))
+        assert not not_in_policy(cloud.calls()[asked_before:])
         assert residue(aws, "f-1") == ()
         assert others <= everything(cloud)
         assert {each.kind for each in removed} == KINDS

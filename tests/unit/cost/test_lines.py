@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness import money
+from harness.admission import worst_case
 from harness.cost.lines import cost_lines, total_of
 from harness.cost.observed import Observed, Stored
 from harness.errors import Refused
+from harness.plan import load_plan
 from harness.prices import PriceFile
 from harness.results import CostLine
 from tests.unit.cost.lives import PRICES, at, host, observed, resources, volume
@@ -140,6 +143,32 @@ class TestMoreNeverCostsLess:
         for name in ("bytes", "read_outside_bytes", "puts", "gets"):
             fewer = observed(stored=Stored(days=30, **{name: count}))
             assert usd(fewer) < usd(observed(stored=Stored(days=30, **{name: count + more})))
+
+
+class TestTheAdmittedWorstCase:
+    """What was admitted covers every fleet that keeps to its plan, whatever happened to it."""
+
+    LOADED = load_plan(Path(__file__).parents[3] / "plans" / "batched-learning" / "plan.json")
+
+    @given(st.lists(st.tuples(st.integers(0, 28_800), st.integers(0, 3600),
+                              st.integers(0, 250 * 10**9)), min_size=2, max_size=2))  # fmt: skip
+    @settings(deadline=None, max_examples=60)
+    def test_it_is_never_exceeded(self, lives: list[tuple[int, int, int]]) -> None:
+        plan = self.LOADED.plan
+        assert plan.hosts.aws is not None
+        hosts, volumes = [], []
+        for slot, (life, after, sent) in enumerate(lives):
+            hosts.append(host(slot, 0, life + 60, type=plan.hosts.aws.types[0], sent_bytes=sent,
+                              received_bytes=None))  # fmt: skip
+            volumes.append(volume(0, life + 60 + after, id=f"vol-{slot}",
+                                  gib=plan.hosts.aws.volume.gib))  # fmt: skip
+        seen = observed(
+            tuple(hosts), tuple(volumes), deadline_utc=at(28_800), traffic_cap_bytes=250 * 10**9
+        )
+        bound = worst_case(plan, PRICES, "stack")
+        stored = [x for x in bound.lines if x.what.startswith(("S3", "readback"))]
+        total = total_of([*cost_lines(seen, PRICES), *stored], plan.budget.allowance_usd)
+        assert money.amount(total) <= money.amount(bound.total_usd)
 
 
 class TestResources:
