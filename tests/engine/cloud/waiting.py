@@ -30,6 +30,16 @@ class Waits:
 
 
 def aws_of(cloud: MotoCloud, region: str = REGION) -> tuple[Aws, Waits]:
-    """The operator's side of a cloud, with the waits that it makes."""
+    """The operator's side of a cloud, with the waits that it makes.
+
+    Its clients are shared by all tests of a process: to make one takes longer than most tests.
+    """
     waits = Waits(cloud)
-    return Aws(region, session=cloud.session, clock=waits.clock), waits
+    if (cloud.endpoint, region) not in _SHARED:
+        _SHARED[cloud.endpoint, region] = Aws(region, session=cloud.session)
+    aws = _SHARED[cloud.endpoint, region]
+    aws.clock = waits.clock
+    return aws, waits
+
+
+_SHARED: dict[tuple[str, str], Aws] = {}
