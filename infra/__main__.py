@@ -12,12 +12,11 @@ sys.path[:] = [str(ROOT), *(path for path in sys.path if path != str(ROOT / "inf
 
 def main() -> None:
     """Stand up the fleet of the stack's configuration. Raises pulumi.RunError."""
-    import importlib
-
     import pulumi
 
     from harness.errors import HarnessError
     from harness.fleet.admitted import AdmittedFleet
+    from harness.fleet.wiring import plain_wiring
     from harness.strict import load
     from infra.program import stand_up
 
@@ -28,7 +27,7 @@ def main() -> None:
         )
     try:
         admitted = load(AdmittedFleet, text.encode(), where="harness:admitted")
-        wiring = importlib.import_module("harness.fleet.wiring").plain_wiring(admitted)
+        wiring = plain_wiring(admitted)
     except HarnessError as error:
         raise pulumi.RunError(str(error)) from None
     stand_up(wiring)

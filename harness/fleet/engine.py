@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from harness.errors import Refused
@@ -52,4 +53,11 @@ def fit(command: Path) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     found = re.match(r"v(\d+)\.(\d+)\.(\d+)", said)
-    return bool(found) and tuple(map(int, found.groups())) >= OLDEST if found else False
+    return found is not None and tuple(map(int, found.groups())) >= OLDEST
+
+
+if __name__ == "__main__":
+    try:
+        print(find(Path(__file__).resolve().parents[2]))
+    except Refused as error:
+        sys.exit(str(error))

@@ -70,7 +70,9 @@ def s3(method: str, key: str, body: bytes = b"", *, once: bool = False) -> bytes
         f"AWS4-HMAC-SHA256 Credential={given['AccessKeyId']}/{scope}, "
         f"SignedHeaders={';'.join(names)}, Signature={signature}"
     )
-    return http(method, S3 + path, headers, body if method == "PUT" else None)
+    if method == "PUT":
+        return http(method, S3 + path, {**headers, "Content-Type": "application/json"}, body)
+    return http(method, S3 + path, headers)
 
 
 def record(schema: str, **more: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import pytest
 from tests.engine.engine import Engine
 from tests.engine.moto.server import MotoCloud
 from tests.engine.provider.server import Provider
+from tests.engine.seen import Seen
+from tests.engine.told import Told, admitted
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +26,19 @@ def provider(served_cloud: MotoCloud) -> Iterator[Provider]:
         yield provider
 
 
+@pytest.fixture(scope="module")
+def standing(
+    served_cloud: MotoCloud, provider: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, Told, Seen]]:
+    """A fleet that stands, gate armed, for tests that leave it as it is. Module-wide: first."""
+    served_cloud.reset()
+    environment = {**served_cloud.environment, **provider.environment}
+    engine = Engine(tmp_path_factory.mktemp("standing") / "project", environment)
+    told = Told(admitted(), served_cloud.client("ec2"))
+    engine.up(told.program).ok()
+    yield engine, told, Seen(served_cloud)
+
+
 @pytest.fixture
 def cloud(served_cloud: MotoCloud) -> MotoCloud:
     """An empty cloud."""
@@ -35,3 +50,8 @@ def cloud(served_cloud: MotoCloud) -> MotoCloud:
 def engine(tmp_path: Path, cloud: MotoCloud, provider: Provider) -> Engine:
     """An empty stack."""
     return Engine(tmp_path / "project", {**cloud.environment, **provider.environment})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The provider looks every type up, deprecated ones come along."""
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pulumi_aws.*")

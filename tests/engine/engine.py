@@ -17,6 +17,7 @@ from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2_grpc
 
 from harness.fleet import engine as command
+from harness.fleet.outputs import OUTPUT, StackOutputs
 
 ROOT = Path(__file__).parents[2]
 Program = Callable[[], None]
@@ -99,6 +100,11 @@ class Engine:
     def kinds(self) -> set[str]:
         """Their types."""
         return {str(each["type"]) for each in self.state()}
+
+
+def outputs(engine: Engine) -> StackOutputs:
+    """The stack's one output."""
+    return StackOutputs.model_validate_json(engine.output(OUTPUT))
 
 
 @contextlib.contextmanager

@@ -56,9 +56,9 @@ def admitted(**changes: Any) -> AdmittedFleet:
     return AdmittedFleet(**{**fields, **changes})
 
 
-def changed(fleet: AdmittedFleet, **changes: Any) -> AdmittedFleet:
+def changed(before: AdmittedFleet, **changes: Any) -> AdmittedFleet:
     """The same admission with other fields."""
-    return fleet.model_copy(update=changes)
+    return before.model_copy(update=changes)
 
 
 @dataclass

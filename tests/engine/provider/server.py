@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import hashlib
+import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -41,12 +42,17 @@ class Boto:
         self.region = region
         self._endpoint = endpoint
         self._session = boto3.session.Session("testing", "testing", region_name=region)
+        self._lock = threading.Lock()
+        self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
-        """A client without retries."""
-        made: Any = self._session.client
-        once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        return made(service, endpoint_url=self._endpoint, config=once)
+        """A client without retries; made once, which takes longer than most calls."""
+        with self._lock:
+            if service not in self._clients:
+                make: Any = self._session.client
+                once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+                self._clients[service] = make(service, endpoint_url=self._endpoint, config=once)
+            return self._clients[service]
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
@@ -76,7 +82,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Configure(self, request: Any, context: Any) -> Any:
         region = _plain(request.args).get("region") or "us-east-1"
-        self._cloud = Boto(self._endpoint, str(region))
+        if self._cloud.region != region:
+            self._cloud = Boto(self._endpoint, str(region))
         return provider_pb2.ConfigureResponse(acceptSecrets=False)
 
     def Check(self, request: Any, context: Any) -> Any:

@@ -27,7 +27,8 @@ def _refused(inputs: Values) -> Iterable[tuple[str, str]]:
     """As the real provider's own schema and plan do."""
     if inputs.get("userData") is not None and inputs.get("userDataBase64") is not None:
         yield "userData", "conflicts with userDataBase64"
-    root = inputs.get("rootBlockDevice") or {}
+    root = inputs.get("rootBlockDevice")
+    root = root if isinstance(root, dict) else {}
     kind = root.get("volumeType", "gp2")
     if kind not in _VOLUME_TYPES:
         yield "rootBlockDevice.volumeType", f"expected one of {_VOLUME_TYPES}, got {kind}"
