@@ -18,6 +18,8 @@ endef
 
 test: check unit numerics faults engine study-tests
 
+# Walks through every point at which a command can be killed.
+test-all: export HARNESS_ALL_KILLS = 1
 test-all: test
 
 check: $(VENV)/.dev

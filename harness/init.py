@@ -27,11 +27,56 @@ what it may cost. `docs/schemas/plan.json` describes its fields. Then:
 ```
 harness check {folder}/plan.json     # what is wrong, what it can cost, how long it takes
 harness prepare {folder}/plan.json   # fixes the inputs and writes prepared.json
-harness run {folder}/plan.json{local}
+{run}
 ```
 
 The commit that holds prepared.json freezes the plan: a change after it is a new plan.
 """
+
+
+ON_AWS = """harness admit {folder}/plan.json     # accepts the worst case and fixes a deadline
+harness up {folder}/plan.json        # or: pulumi stack select --create {name} && pulumi up
+harness run {folder}/plan.json       # the whole experiment; hosts end behind the gate
+harness down {folder}/plan.json      # or: pulumi destroy, then harness cost resources.json"""
+PULUMI = """name: harness
+description: One fleet of GPU hosts for one preregistered experiment
+main: {main}
+runtime: python
+backend:
+  # Commands of Pulumi are typed in this folder; keep {state}/ as long as anything stands.
+  url: file://./{state}
+options:
+  # A host that ended is known to be gone before anything is decided.
+  refresh: always
+"""
+STATE = "pulumi-state"
+PROGRAM = "stack"
+MAIN = '''"""`pulumi up` runs this: the program that comes with the Harness of this environment."""
+
+import runpy
+
+runpy.run_module("infra", run_name="__main__")
+'''
+
+
+def make_project(folder: Path) -> Path | None:
+    """Make a Pulumi project in `folder` unless one stands there or above; returns Pulumi.yaml.
+
+    Its state is kept in a folder beside it, its login key is made for each fleet by admission.
+    """
+    if any((place / "Pulumi.yaml").exists() for place in (folder, *folder.resolve().parents)):
+        return None
+    (folder / STATE).mkdir(parents=True, exist_ok=True)
+    (folder / PROGRAM).mkdir(exist_ok=True)
+    contract.write_atomic(folder / PROGRAM / "__main__.py", MAIN.encode())
+    path = folder / "Pulumi.yaml"
+    contract.write_atomic(path, PULUMI.format(main=PROGRAM, state=STATE).encode())
+    return path
+
+
+def project_place(plans: Path) -> Path:
+    """Where the project of a folder of plans stands: beside 'plans', else in the folder itself."""
+    return plans.parent if plans.name == "plans" else plans
 
 
 def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
@@ -57,9 +102,11 @@ def make_plan(name: str, folder: Path, *, base: str = "quickstart") -> Path:
         target.mkdir(parents=True)
     except OSError as error:
         raise BadInput(f"cannot be made ({error.strerror})", where=str(target)) from None
-    text = README.format(
-        name=name, folder=target, base=base, local="" if plan.hosts.aws else " --local"
-    )
+    local = f"harness run {target}/plan.json --local"
+    run = ON_AWS.format(folder=target, name=name) if plan.hosts.aws else local
+    text = README.format(name=name, folder=target, base=base, run=run)
+    if plan.hosts.aws:
+        make_project(project_place(folder))
     contract.write_atomic(target / "README.md", text.encode())
     contract.write_atomic(target / "plan.json", (pretty(value) + "\n").encode())
     return target / "plan.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.clock import Clock
 from harness.cloud.clients import Aws
-from harness.errors import HarnessError, Refused, Waiting, command
+from harness.errors import HarnessError, Waiting, command
 from harness.fleet.admitted import AdmittedFleet
 from harness.fleet.outputs import StackOutputs
 from harness.launch import ending, mirror, stack_file
@@ -75,14 +75,16 @@ class Drive:
             self.say(f"the engine does not know yet that the gate is open ({essence(str(failed))})")
 
     def destroy(self) -> None:
-        """Remove everything but the bucket. Raises Refused with the engine's reason."""
+        """Remove everything but the bucket. Raises Waiting with the engine's reason."""
         try:
             self.engine.settle()
-            if self.engine.resources() or self.engine.pending():
+            pending = self.engine.pending()
+            if pending:
                 self.engine.forget_pending()
+            if pending or self.engine.resources():
                 self.engine.destroy(self.say)
         except EngineFailed as failed:
-            raise Refused(
+            raise Waiting(
                 f"the engine could not remove the stack ({essence(str(failed))})",
                 where=self.admitted.study,
                 next_command="type the same command again, or: pulumi destroy",

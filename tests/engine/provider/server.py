@@ -50,7 +50,11 @@ class Boto:
         with self._lock:
             if service not in self._clients:
                 make: Any = self._session.client
-                once = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+                once = Config(
+                    retries={"total_max_attempts": 1},
+                    read_timeout=600,  # a busy test machine is no fault of the cloud
+                    s3={"addressing_style": "path"},
+                )
                 self._clients[service] = make(service, endpoint_url=self._endpoint, config=once)
             return self._clients[service]
 
