@@ -11,8 +11,10 @@ Shape suffixes: R all rows of a wave, B rows in a step, T prompt positions, N ne
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -81,7 +83,7 @@ class Generator:
         self._ends = torch.tensor(sorted(end_tokens), device=model.device)
         self._wave = Wave.empty(rows, new_tokens, model.device)
         self._tick = tick
-        self._steps = _Steps(model.device, self._step)
+        self._steps = Steps(model.device, self._step)
 
     def write(self, prompts: Sequence[Sequence[int]]) -> list[list[int]]:
         """The chosen tokens of every prompt, `new_tokens` long; what follows an end token in
@@ -168,28 +170,44 @@ def step_size(going: int, rows: int) -> int:
     return min(rows, power // 4 * 3 if power > 8 and going <= power // 4 * 3 else power)
 
 
-class _Steps:
-    """Runs steps of any size: at first directly; on CUDA, from the second use on, as a graph."""
+class Steps:
+    """Runs steps of any size: at first directly; on CUDA, from the second use on, as a graph.
+
+    Where capturing fails, which it does before anything ran, steps go on directly: slower, the
+    same results.
+    """
 
     def __init__(self, device: torch.device, step: Callable[[int, int], None]) -> None:
-        self._cuda = device.type == "cuda"
+        self._captures = device.type == "cuda"
         self._step = step
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph | None] = {}
-        self._pool = torch.cuda.graph_pool_handle() if self._cuda else None
+        self._pool: Any = None
 
     def run(self, rows: int, seen: int) -> None:
         """One step."""
         key = (rows, seen)
-        if not self._cuda or key not in self._graphs:
-            self._graphs[key] = None
-            self._step(rows, seen)
-            return
-        graph = self._graphs[key]
+        graph = self._graphs.get(key)
+        if graph is None and self._captures and key in self._graphs:
+            graph = self._capture(rows, seen)
+        self._graphs[key] = graph
         if graph is None:
-            graph = self._graphs[key] = torch.cuda.CUDAGraph()
+            self._step(rows, seen)
+        else:
+            graph.replay()
+
+    def _capture(self, rows: int, seen: int) -> torch.cuda.CUDAGraph | None:
+        """The step as a graph; capturing does nothing itself."""
+        try:
+            graph = torch.cuda.CUDAGraph()
+            self._pool = self._pool or torch.cuda.graph_pool_handle()
             with torch.cuda.graph(graph, pool=self._pool):
                 self._step(rows, seen)
-        graph.replay()  # capturing does nothing itself
+        except RuntimeError as error:
+            sentence = " ".join(str(error).split())[:200]
+            print(f"trainer: steps are not captured: {sentence}", file=sys.stderr, flush=True)
+            self._captures = False
+            return None
+        return graph
 
 
 def rows_that_fit(model: LlamaModel, longest: int, new_tokens: int, dtype: torch.dtype) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from tests.numerics import tiny, work
 from trainer import model
 from trainer.generate import Answer, Replayed, generate
 from trainer.generate_llama import Writer
-from trainer.generate_static import step_size
+from trainer.generate_static import Steps, step_size
 
 PROMPTS = [document.tokens for document in tiny.draw_documents(45, seed=6, longest=150)]
 END = (2, 40, 101, 17, 250, *range(60, 70))
@@ -120,6 +122,52 @@ def test_steps_hold_every_row_that_writes_in_few_sizes(going: int, rows: int) ->
     assert (size == 0) == (going == 0)
     assert size in (0, rows) or size == 8 or (size & (size - 1)) == 0 or size % 3 == 0
     assert size in (0, rows) or size <= max(8, 3 * going // 2 + 1)
+
+
+class Graph:
+    """Stands in for a captured step: replays do what capturing noted."""
+
+    noted: ClassVar[list[tuple[int, int]]] = []
+
+    def __init__(self) -> None:
+        self.step = (0, 0)
+
+    def replay(self) -> None:
+        Graph.noted.append((-self.step[0], self.step[1]))
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_size_is_captured_at_its_second_use_or_runs_directly(
+    works: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[tuple[int, int]] = []
+    Graph.noted = ran
+    capturing: list[Graph] = []
+
+    @contextmanager
+    def capture(graph: Graph, pool: object) -> Iterator[None]:
+        if not works:
+            raise RuntimeError("not\npermitted")
+        capturing.append(graph)
+        yield
+        capturing.pop()
+
+    def step(rows: int, seen: int) -> None:
+        if capturing:
+            capturing[-1].step = (rows, seen)
+        else:
+            ran.append((rows, seen))
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (1, 1))
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    steps = Steps(torch.device("cuda"), step)
+    for rows, seen in ((8, 64), (8, 64), (8, 64), (4, 64), (8, 128), (4, 64)):
+        steps.run(rows, seen)
+    replayed = [(8, 64), (-8, 64), (-8, 64), (4, 64), (8, 128), (-4, 64)]
+    assert ran == (replayed if works else [(abs(rows), seen) for rows, seen in replayed])
+    said = capsys.readouterr().err
+    assert said == ("" if works else "trainer: steps are not captured: not permitted\n")
 
 
 def test_nothing_asked_is_nothing_written(network: model.LlamaModel) -> None:
