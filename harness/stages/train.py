@@ -28,7 +28,7 @@ from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.store.protocol import Artifact
 from harness.stored_checkpoints import Keeper
-from harness.strict import load_file
+from harness.strict import build, load_file
 from harness.study import Receipts, Study
 from trainer import contract
 
@@ -173,7 +173,7 @@ def _candidate(study: Study, arm: Arm, host: Host, out: str, receipt: RankReceip
         "stage", "put", "--store", study.store.address(), "--folder", folder, timeout_s=3600
     )
     files = tuple(
-        Artifact(name=row["name"], sha256=row["sha256"], bytes=row["bytes"])
+        build(Artifact, row, where=f"{host.name}: {folder}")
         for row in contract.parse(answer.stdout)
     )
     return Candidate(
