@@ -138,7 +138,8 @@ def _tagged(
 ) -> Iterator[Left]:
     for raw in pages(aws, tagged.call, tagged.answer, wanted):
         tags = tag_map(raw.get("Tags") or raw.get("TagSet"))
-        if _ours(tags, fleet) and raw.get("State") not in ("deleted", "deleting"):
+        gone = str(raw.get("State", "")).lower() in ("deleted", "deleting")
+        if _ours(tags, fleet) and not gone:
             yield Left(kind=tagged.kind, id=raw[tagged.id], region=aws.region,
                        fleet=fleet_of(tags), why="tag", tags=tags,
                        state=str(raw.get("Status") or raw.get("State") or ""))  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clock import Clock, parse_utc
-from harness.errors import BadInput, Refused
+from harness.errors import BadInput, Refused, command
 from harness.fleet.admitted import AdmittedFleet
 from harness.journal import Entry, Journal, read_entries
 from harness.plan.kinds import Sha256
@@ -94,7 +94,7 @@ def open_place(folder: Path) -> FleetPlace:
         raise Refused(
             "this fleet has no journal, so nobody knows what was started",
             where=str(folder),
-            next_command=f"harness sweep {admitted.region}",
+            next_command=command("sweep", "--region", admitted.region),
         )
     return FleetPlace(folder, admitted)
 
