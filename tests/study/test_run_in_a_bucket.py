@@ -61,7 +61,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketSe
 
 
 def stages(first: str, last: str) -> tuple[pipeline.Stage, ...]:
-    names = [each.name for each in pipeline.STAGES]
+    names = [str(each.name) for each in pipeline.STAGES]
     return pipeline.STAGES[names.index(first) : names.index(last) + 1]
 
 
