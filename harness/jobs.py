@@ -342,7 +342,8 @@ def attempts(
     outs: tuple[str, ...] = ()
     for number in range(1, limit + 1):
         one = replace(group, key=f"{group.key}/{number}", earlier=outs if group.resumes else ())
-        if number > 1 and group.resumes:
+        recorded = study.journal.find("outcome", f"attempt/{one.key}")
+        if number > 1 and group.resumes and recorded is None:
             one = replace(one, earlier=one.earlier + group.before(one))
         outs += (one.out,)
         made.append(run_group(study, fleet, one))
