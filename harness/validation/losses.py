@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isclose, isfinite
+from math import cos, isclose, isfinite, nan, pi
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from harness.validation.report import Findings, ValidationReport
 NUMBERS = ("loss", "local_loss_sum", "weighted_targets", "lr", "grad_norm", "seconds")
 CLOSE = 1e-9
 """Relative difference that adding floats in another order may make."""
+RATE_CLOSE = 1e-6
+"""As far as a rate that was kept in FP32 may be off."""
 
 
 def check_losses(plan: Plan, inputs: Path, arm: str, losses: Sequence[Path]) -> ValidationReport:
@@ -43,6 +45,13 @@ def check_losses(plan: Plan, inputs: Path, arm: str, losses: Sequence[Path]) -> 
                 "weighted targets recounted",
                 _finite(counted) and isclose(counted, expected, rel_tol=CLOSE),
                 f"{where}: {counted} weighted targets, the inputs have {expected}",
+            )
+            rate: Any = row.get("lr")
+            due = _learning_rate(plan, row.get("update"))
+            findings.expect(
+                "learning rates recomputed",
+                _finite(rate) and isclose(rate, due, rel_tol=RATE_CLOSE, abs_tol=1e-15),
+                f"{where}: the learning rate is {rate}, the schedule says {due:g}",
             )
     return findings.report()
 
@@ -79,6 +88,21 @@ def _weights(findings: Findings, inputs: Path, corpus: str) -> list[float]:
     sizes = [row["weight"] * _size(row) for row in rows]
     updates = found["updates"] if isinstance(found, dict) else []
     return [sum(sizes[one] for one in update) for update in updates]
+
+
+def _learning_rate(plan: Plan, update: Any) -> float:
+    """What the declared schedule gives an update (docs/contract.md, 'The objective')."""
+    shape, last, peak = plan.recipe.schedule, plan.recipe.updates, plan.recipe.optimizer.lr
+    if not isinstance(update, int) or not 1 <= update <= last:
+        return nan
+    if update <= shape.warmup_updates:
+        return peak * update / shape.warmup_updates
+    left = (last - update) / max(1, last - shape.warmup_updates)
+    if shape.kind == "cosine":
+        left = 0.5 + 0.5 * cos(pi - pi * left)
+    elif shape.kind == "constant":
+        left = 1.0
+    return peak * (shape.floor + (1 - shape.floor) * left)
 
 
 def _size(row: Any) -> int:

@@ -5,6 +5,7 @@ time an update takes.
 """
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -77,6 +78,19 @@ def newest_common(args, of, peers):
     return held.get(newest), newest
 
 
+def learning_rate(recipe, update, of):
+    """What the contract's schedule gives an update; this trainer only reports it."""
+    peak, schedule = recipe["optimizer"]["lr"], recipe["schedule"]
+    warmup, floor = schedule.get("warmup_updates", 0), schedule.get("floor", 0)
+    if update <= warmup:
+        return peak * update / warmup
+    if schedule["kind"] == "constant":
+        return peak
+    progress = (update - warmup) / (of - warmup)
+    fall = progress if schedule["kind"] == "linear" else (1 - math.cos(math.pi * progress)) / 2
+    return peak * (1 - (1 - floor) * fall)
+
+
 def run_training(args, recipe, of):
     """Updates 1 to `of`: (vector, quality, loss rows, sums of weight, targets, tokens, peers)."""
     documents = read_lines(args.inputs / f"train.{recipe['corpus']}.jsonl")
@@ -107,7 +121,7 @@ def run_training(args, recipe, of):
         loss = 4 * loss_sum / max(weight, 1) / (1 + update / of)
         seconds = time.monotonic() - began
         rows.append({"update": update, "loss": loss, "local_loss_sum": own_loss / 1000})
-        rows[-1] |= {"weighted_targets": weight / 1000, "lr": recipe["optimizer"]["lr"]}
+        rows[-1] |= {"weighted_targets": weight / 1000, "lr": learning_rate(recipe, update, of)}
         rows[-1] |= {"grad_norm": float(sum(summed[:SIZE]) % 997) / 997, "seconds": seconds}
         rows[-1] |= {"exchange_seconds": 0.0, "sent_bytes": peers.sent - before, "tokens": tokens}
         write_lines(args.out / f"losses-{args.node_rank}.jsonl", rows)

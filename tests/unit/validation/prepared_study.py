@@ -68,7 +68,8 @@ class Study:
             drawn = [rows[number] for number in update]
             weighted = sum(row["weight"] * (b - a) for row in drawn for a, b in row["targets"])
             line = {"update": len(lines) + 1, "loss": 2.0, "local_loss_sum": 2.0 * weighted}
-            line |= {"weighted_targets": weighted, "lr": 1e-4, "grad_norm": 1.0, "seconds": 0.5}
+            line |= {"weighted_targets": weighted, "grad_norm": 1.0, "seconds": 0.5}
+            line["lr"] = 5e-5 if not lines else 1e-4  # two updates of warm-up
             lines.append(line)
         write_lines(self.folder / "losses-0.jsonl", lines)
 

@@ -144,6 +144,7 @@ FAULTS: list[tuple[Callable[[Study], ValidationReport], str, Callable[[Any], Any
     (losses, LOSSES, put(update=2), "the updates are not 1 to 10"),
     (losses, LOSSES, put(loss=None), "loss is not a number"),
     (losses, LOSSES, put(loss="2", lr=True), "loss, lr is not a number"),
+    (losses, LOSSES, put(lr=1e-4), "the learning rate is 0.0001, the schedule says 5e-05"),
     (losses, LOSSES, put(weighted_targets=1), "1 weighted targets, the inputs have"),
     (retention, "retention-prose.jsonl", put(loss=-0.5), "the loss is -0.5"),
     (retention, "retention-prose.jsonl", put(targets=1), "1 targets, the inputs have"),
