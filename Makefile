@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests infra
 
-.PHONY: study test test-all test-gpu check unit numerics faults engine study-tests pulumi lock clean schemas bench-readback
+.PHONY: study test test-all test-gpu check unit numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
@@ -16,7 +16,7 @@ define timed
 @start=$$(date +%s); $(1); code=$$?; echo "== $@: $$(( $$(date +%s) - start )) s"; exit $$code
 endef
 
-test: check unit numerics faults engine study-tests
+test: check unit numerics faults ssh engine study-tests
 
 # Walks through every point at which a command can be killed.
 test-all: export HARNESS_ALL_KILLS = 1
@@ -40,6 +40,14 @@ engine: $(VENV)/.dev pulumi
 	@command -v systemd-analyze > /dev/null || \
 	  { apt-get -q update && apt-get -qy install --no-install-recommends systemd; }
 	$(call timed,$(BIN)/python -m pytest tests/engine --durations=5)
+
+# Real sshd processes on loopback addresses; a machine without it fails, nothing is skipped.
+SSH_PARTS := /usr/sbin/sshd /usr/sbin/ip
+ssh: $(VENV)/.dev $(SSH_PARTS)
+	$(call timed,$(BIN)/python -m pytest tests/ssh --durations=5)
+
+$(SSH_PARTS):
+	apt-get update -q && apt-get install -q -y --no-install-recommends openssh-server openssh-client iproute2
 
 study-tests: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/study --durations=5)

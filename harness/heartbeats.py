@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.clock import Clock, parse_utc
-from harness.hosts.protocol import Host, JobState
+from harness.hosts.protocol import Host, JobState, Unreachable
 from trainer import contract
 
 START_LIMIT_S = 900.0
@@ -70,9 +70,9 @@ class Pulse:
 def read_heartbeat(host: Host, out: str, rank: int) -> Beat | None:
     """The newest heartbeat of a rank; null when there is none that can be read."""
     try:
-        data = host.read(f"{out}/heartbeat-{rank}.json", limit=65536)
+        data = host.read(f"{out}/heartbeat-{rank}.json", limit=65536, patient=False)
         beat = contract.parse(data) if data else None
-    except (OSError, contract.ContractError):
+    except (OSError, contract.ContractError, Unreachable):
         return None
     if not isinstance(beat, dict) or not isinstance(beat.get("time"), str):
         return None

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput, Refused, Waiting
+from pydantic import Field
+
+from harness.errors import Refused, Waiting
 from harness.fleet.protocol import FleetSource
-from harness.heartbeats import Pulse, read_heartbeat
-from harness.hosts.protocol import Host, Job, JobState
+from harness.following import follow
+from harness.hosts.protocol import Host, Job
 from harness.receipts import Attempt, PushedHost
 from harness.strict import Model
 from harness.study import Study
 from trainer import contract
-
-POLL_S = 0.2
-LOG_TAIL_BYTES = 2000
 
 
 class Started(Model):
@@ -33,8 +31,12 @@ class Terms(Model):
     """What every rank of one attempt is started with, also when the start is repeated."""
 
     port: int
-    """Rendezvous port; 0 with one node."""
+    """Rendezvous port on rank 0; 0 with one node."""
     ends_by_utc: str
+    interfaces: tuple[str, ...] = ()
+    """By rank: the interface that the kernel routes to its peer."""
+    boots: dict[str, str] = Field(default_factory=dict)
+    """Boot id by host when the attempt began."""
 
 
 def _anything(group: GroupJob) -> None:
@@ -69,6 +71,8 @@ class GroupJob:
     """Called now and then while all ranks run."""
     before: Callable[[GroupJob], tuple[str, ...]] = _nothing
     """Called before another attempt; gives further folders of `earlier`."""
+    cap_bytes: int = 0
+    """A host that sends more than this over the job's interface has the job ended; 0: no cap."""
     accept: Callable[[GroupJob], None] = _anything
     """Looks at the outputs once every rank has exited with 0; raises BadInput when they cannot be
     used, and the attempt has failed. Looks only, and may be called again."""
@@ -83,6 +87,36 @@ class GroupJob:
         """Output folder in each host's work folder."""
         return f"out/{self.job}"
 
+    @property
+    def samples_path(self) -> str:
+        """Samples of the machine, in each host's work folder."""
+        return f"jobs/{SAMPLE}{self.job}/samples.jsonl"
+
+    def samples(self, fleet: FleetSource) -> bool:
+        """Whether its hosts are sampled: workers of one computer are not, one by one."""
+        return self.heartbeat and fleet.kind != "local"
+
+
+SAMPLE = "sample."
+SAMPLE_EVERY_S = 5
+
+
+def _sampler(group: GroupJob, host: Host, interface: str, ends_by_utc: str) -> Job:
+    """Samples the machine while the job runs and ends the job at its traffic cap."""
+    words, environment = host.program("sample")
+    folder = f"{host.work}/jobs/{group.job}"
+    argv = [*words, "--out", f"{host.work}/{group.samples_path}", "--every", str(SAMPLE_EVERY_S),
+            "--interface", interface, "--job", folder]  # fmt: skip
+    if group.cap_bytes:
+        argv += ["--cap-bytes", str(group.cap_bytes)]
+    return Job(
+        id=f"{SAMPLE}{group.job}",
+        argv=tuple(argv),
+        folder=f"jobs/{SAMPLE}{group.job}",
+        environment={**environment, "HARNESS_FLEET": host.mark},
+        ends_by_utc=ends_by_utc,
+    )
+
 
 def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
@@ -91,7 +125,7 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
         terms = _terms(study, fleet, group)
         for rank, host in enumerate(group.hosts):
             _start(study, fleet, group, rank, host, terms)
-        return _follow(study, group)
+        return follow(study, group, sampled=group.samples(fleet))
 
     return study.journal.effect(
         f"attempt/{group.key}",
@@ -105,14 +139,49 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
 def _terms(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
     def ask() -> Terms:
         ends = min(study.clock.after(group.limit_s), fleet.deadline_utc)
-        if len(group.hosts) == 1:
-            return Terms(port=0, ends_by_utc=ends)
-        first = group.hosts[0]
-        answer = contract.parse(first.helper("tree", "port", first.address).stdout)
-        return Terms(port=int(answer["port"]), ends_by_utc=ends)
+        hosts = group.hosts
+        boots = {host.name: _clear(study, host) for host in hosts} if group.heartbeat else {}
+        return Terms(
+            port=free_port(hosts[0]) if len(hosts) > 1 else 0,
+            ends_by_utc=ends,
+            interfaces=interfaces(fleet, hosts),
+            boots=boots,
+        )
 
     key = f"terms/{group.key}"
     return study.journal.effect(key, Terms, intent={}, act=ask, adopt=lambda: None)
+
+
+def free_port(host: Host) -> int:
+    """A TCP port that is free at the host's address towards its peers."""
+    return int(contract.parse(host.helper("tree", "port", host.address).stdout)["port"])
+
+
+def interfaces(fleet: FleetSource, hosts: tuple[Host, ...]) -> tuple[str, ...]:
+    """By rank: the interface to rank 0, of rank 0 that to rank 1, of a single rank that to another
+    host of the fleet; 'lo' where there is no other one."""
+    if fleet.kind == "local":
+        return ("lo",) * len(hosts)
+    found = []
+    for host in hosts:
+        others = [each for each in (*hosts, *fleet.hosts()) if each.name != host.name]
+        found.append(route(host, others[0])["interface"] if others else "lo")
+    return tuple(found)
+
+
+def route(host: Host, peer: Host) -> dict[str, str]:
+    """{interface, source} of the kernel's route from a host to a peer's address."""
+    found: dict[str, str] = contract.parse(host.helper("route", peer.address).stdout)
+    return found
+
+
+def _clear(study: Study, host: Host) -> str:
+    """Nothing of an earlier attempt may run beside this one. Returns the host's boot id."""
+    for job_id in host.jobs():
+        if host.state(job_id).status in ("starting", "running"):
+            host.stop(job_id, reason="left over from an earlier attempt")
+            study.journal.note("job/left-over", {"host": host.name, "job": job_id})
+    return host.facts().boot_id
 
 
 def _start(
@@ -127,6 +196,8 @@ def _start(
         contract.write_json(recipe, group.recipe)
         host.put(recipe, f"recipes/{job.id}.json")
         host.start(job)
+        if group.samples(fleet):
+            host.start(_sampler(group, host, terms.interfaces[rank], terms.ends_by_utc))
         return Started(job=job.id)
 
     def adopt() -> Started | None:
@@ -161,7 +232,7 @@ def require_deadlines(study: Study, fleet: FleetSource) -> None:
 
 def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms) -> Job:
     environment = job_environment(host, group.pushed)
-    environment["HARNESS_FLEET"] = fleet.id
+    environment["HARNESS_FLEET"] = host.mark
     if group.recipe["device"] == "cuda" and fleet.kind == "local":
         environment["CUDA_VISIBLE_DEVICES"] = host.name.rsplit("-", 1)[1]
     argv = command_line(
@@ -174,7 +245,7 @@ def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Term
         nodes=len(group.hosts),
         address=group.hosts[0].address,
         port=terms.port,
-        interface="lo" if fleet.kind == "local" else "",
+        interface=terms.interfaces[rank] if terms.interfaces else "lo",
     )
     for out in group.earlier:
         argv += ["--resume", f"{host.work}/{out}"]
@@ -226,109 +297,6 @@ def command_line(
     for name, value in values.items():
         argv += [f"--{name}", value]
     return argv
-
-
-def _follow(study: Study, group: GroupJob) -> Attempt:
-    """Wait until every rank ended; one that fails or stalls ends its siblings."""
-    why, shown = "", ""
-    pulse = Pulse(study.clock, group.out)
-    while True:
-        states = [host.state(group.job) for host in group.hosts]
-        failed = [
-            f"{host.name}: {_words(state)}"
-            for host, state in zip(group.hosts, states, strict=True)
-            if state.status in ("lost", "absent")
-            or (state.status == "exited" and state.exit_code != 0)
-        ]
-        if not failed and all(state.status == "exited" for state in states):
-            why = _unusable(study, group)
-            break
-        if not failed and group.heartbeat:
-            failed = pulse.stalled(group.hosts, states)
-        if failed:
-            why = "; ".join(failed)
-            states = [
-                host.stop(group.job, reason="stopped: a sibling failed") for host in group.hosts
-            ]
-            break
-        group.beside(group)
-        shown = _show(study, group, shown)
-        study.clock.sleep(POLL_S)
-    return _attempt(study, group, states, why)
-
-
-def _words(state: JobState) -> str:
-    if state.status == "absent":
-        return "its job folder is gone"
-    if state.status == "lost":
-        return "its supervisor is gone"
-    if state.reason:
-        return f"ended: {state.reason}"
-    code = state.exit_code or 0
-    return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-
-
-def _unusable(study: Study, group: GroupJob) -> str:
-    """Why the outputs of a job that says it is done cannot be used; empty: they can."""
-    try:
-        group.accept(group)
-    except (BadInput, contract.ContractError) as error:
-        said = str(error).replace(f"{study.work}/", "").rstrip(".")
-        return f"exit status 0, but its outputs cannot be used: {said}"
-    return ""
-
-
-def _show(study: Study, group: GroupJob, shown: str) -> str:
-    """Show rank 0's heartbeat when it is a new one; returns its time."""
-    beat = read_heartbeat(group.hosts[0], group.out, 0)
-    if beat is None or beat.time == shown:
-        return shown
-    text = f"{group.unit} {beat.done}/{beat.of}" if beat.of else beat.phase
-    if beat.loss is not None:
-        text += f"  loss {beat.loss:.3f}"
-    study.progress.item(
-        group.label,
-        text,
-        done=beat.done if beat.of else None,
-        of=beat.of or None,
-        rate=beat.rate,
-        unit="tok/s",
-    )
-    return beat.time
-
-
-def _attempt(study: Study, group: GroupJob, states: list[JobState], why: str) -> Attempt:
-    logs = []
-    folder = study.folder / "logs"
-    folder.mkdir(exist_ok=True)
-    for host, state in zip(group.hosts, states, strict=True):
-        if state.status == "absent":
-            continue
-        local = folder / f"{group.job}-{host.name}.log"
-        host.get(f"jobs/{group.job}/log", local)
-        logs.append(study.store.put(local, name=f"logs/{local.name}"))
-        if why:
-            why += _tail(host.name, local)
-    return Attempt(
-        number=int(group.key.rsplit("/", 1)[1]),
-        outcome="failed" if why else "done",
-        started_utc=min(
-            (s.started_utc for s in states if s.started_utc), default=study.clock.utc()
-        ),
-        ended_utc=max((s.ended_utc for s in states if s.ended_utc), default=study.clock.utc()),
-        seconds=max((s.seconds or 0.0 for s in states), default=0.0),
-        exit_codes={h.name: s.exit_code for h, s in zip(group.hosts, states, strict=True)},
-        reason=why,
-        logs=tuple(logs),
-    )
-
-
-def _tail(name: str, log: Path) -> str:
-    with open(log, "rb") as handle:
-        handle.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
-        data = handle.read(LOG_TAIL_BYTES).decode("utf-8", "replace").strip()
-    last = data.splitlines()[-1][:300] if data else "(empty log)"
-    return f" | {name} log: {last}"
 
 
 def attempts(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -42,6 +43,7 @@ class Journal:
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
         self._clock = clock
+        self._writing = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = open(path.with_suffix(".lock"), "a")  # noqa: SIM115 - held while driving
         try:
@@ -66,7 +68,12 @@ class Journal:
 
     def append(self, kind: Literal["intent", "outcome", "receipt", "note"], key: str,
                data: dict[str, Any]) -> Entry:  # fmt: skip
-        """Write one entry; it is on disk when this returns."""
+        """Write one entry; it is on disk when this returns. Safe for several threads."""
+        with self._writing:
+            return self._append(kind, key, data)
+
+    def _append(self, kind: Literal["intent", "outcome", "receipt", "note"], key: str,
+                data: dict[str, Any]) -> Entry:  # fmt: skip
         previous = _line_hash(self.entries[-1]) if self.entries else FIRST
         entry = Entry(
             seq=len(self.entries),

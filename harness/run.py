@@ -17,10 +17,11 @@ from pydantic import Field
 from harness import pipeline
 from harness.clock import Clock
 from harness.display.progress import Progress
-from harness.errors import BadInput, Refused
+from harness.errors import BadInput, HarnessError, Refused
 from harness.fleet.choice import LOCAL, FleetChoice
 from harness.fleet.sources import Admitted, Fleets, FleetTerms
 from harness.journal import Journal, read_entries
+from harness.notices import Notices
 from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
 from harness.plan.kinds import Sha256
@@ -122,7 +123,7 @@ def _point(link: Path, target: str) -> None:
 
 def open_study(
     loaded: LoadedPlan, place: Place, runs: Path, progress: Progress, clock: Clock,
-    *, choice: FleetChoice = LOCAL, abandon: str = "",
+    *, choice: FleetChoice = LOCAL, abandon: str = "", notice: str = "",
 ) -> Study:  # fmt: skip
     """Everything that stages need; takes the run's lock. Raises Refused without its journal."""
     journal = place.folder / "journal.jsonl"
@@ -143,6 +144,7 @@ def open_study(
         journal=Journal(journal, clock),
         clock=clock,
         progress=progress,
+        notices=Notices(notice, place.record.run, progress.note),
         hub_endpoint=os.environ.get("HF_ENDPOINT"),
         development=place.record.development,
         abandon=abandon,
@@ -151,7 +153,7 @@ def open_study(
 
 def run_plan(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
-    *, choice: FleetChoice = LOCAL, again: bool = False,
+    *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",
 ) -> tuple[Place, Receipts]:  # fmt: skip
     """Drive the newest run of this plan to its report, or start one, on the chosen hosts.
 
@@ -161,16 +163,21 @@ def run_plan(
     aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
     prices = load_prices(aws.region) if aws else None
     require_sound(check_plan(loaded, fleet_kind=choice.kind, prices=prices))
-    place, study = choose_study(loaded, runs, progress, clock, choice=choice, again=again)
+    place, study = choose_study(
+        loaded, runs, progress, clock, choice=choice, again=again, notice=notice
+    )
     try:
         return place, pipeline.advance(study)
+    except HarnessError as error:
+        study.notices.tell("failure", str(error))
+        raise
     finally:
         study.close()
 
 
 def choose_study(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
-    *, choice: FleetChoice = LOCAL, again: bool = False,
+    *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",
 ) -> tuple[Place, Study]:  # fmt: skip
     """The newest run of this plan, or a new one, with the run's lock taken.
 
@@ -188,7 +195,7 @@ def choose_study(
         if place is None or (again and place.finished):
             place = make_place(loaded, runs, clock, development=False)
         require_same_hosts(place, loaded, choice)
-        return place, open_study(loaded, place, runs, progress, clock, choice=choice)
+        return place, open_study(loaded, place, runs, progress, clock, choice=choice, notice=notice)
 
 
 def admitted_fleet(place: Place) -> Admitted | None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from harness.closing import ClosingRecord
 from harness.develop import Development
+from harness.fleet.hosts_file import HostsFile
 from harness.journal import Entry
 from harness.plan.plan import Plan
 from harness.plan.pretty import pretty
@@ -27,6 +28,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 FILES: dict[str, type[BaseModel]] = {
     "closing": ClosingRecord,
     "development": Development,
+    "hosts": HostsFile,
     "journal-entry": Entry,
     "plan": Plan,
     "prepared": Prepared,

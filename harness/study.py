@@ -15,6 +15,7 @@ from harness.fleet.choice import FleetChoice
 from harness.fleet.protocol import FleetSource
 from harness.fleet.sources import Fleets, FleetTerms
 from harness.journal import Journal
+from harness.notices import Notices
 from harness.plan import LoadedPlan, Plan
 from harness.store.protocol import Store
 
@@ -38,6 +39,8 @@ class Study:
     journal: Journal
     clock: Clock
     progress: Progress
+    notices: Notices
+    """Tells a person who is not looking."""
     hub_endpoint: str | None = None
     development: bool = False
     """A `harness develop` run: nothing is committed and only development cases are scored."""
@@ -51,6 +54,7 @@ class Study:
 
     def close(self) -> None:
         """Let another process drive the run; what runs on hosts goes on."""
+        self.notices.close()
         self.fleets.close()
         self.journal.close()
 

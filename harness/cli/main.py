@@ -13,6 +13,7 @@ from harness.cli import (
     down,
     fetch,
     init,
+    logs,
     prepare,
     prices,
     run,
@@ -27,8 +28,8 @@ from harness.display.errors import show_error
 from harness.errors import BadInput
 
 COMMANDS = (
-    init, check, prepare, admit, up, develop, run, status, fetch, down, access, cost, sweep, prices,
-    verify,
+    init, check, prepare, admit, up, develop, run, logs, status, fetch, down, access, cost, sweep,
+    prices, verify,
 )  # fmt: skip
 
 

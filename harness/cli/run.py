@@ -45,6 +45,10 @@ def run(
         str | None,
         typer.Option("--abandon", help="Give up preservation, say why, and end the fleet."),
     ] = None,
+    notice: Annotated[
+        str,
+        typer.Option("--notice", help="A command or web hook that is told what happens."),
+    ] = "",
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +62,9 @@ def run(
             return
         if choice.kind == "stack":
             _require_fleet(loaded, folder, choice, progress, up and not as_json)
-        place, _ = runs_of.run_plan(loaded, folder, progress, clock(), choice=choice, again=again)
+        place, _ = runs_of.run_plan(
+            loaded, folder, progress, clock(), choice=choice, again=again, notice=notice
+        )
         progress.close()
         _show(place, loaded, as_json)
 

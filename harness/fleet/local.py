@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import Waiting
 from harness.fleet.protocol import Deadline
 from harness.hosts.local import LocalHost
-from harness.onhost import deadline, processes
-from trainer import contract
+from harness.onhost import deadline, ending
+from harness.onhost.command import Fault
 
 
 class LocalFleet:
@@ -76,61 +72,17 @@ class LocalFleet:
 
         Logs and outputs stay. Raises Waiting when a job cannot be ended.
         """
-        sentences = []
-        for host in self._hosts:
-            states = [host.state(job_id) for job_id in host.jobs()]
-            running = [state.id for state in states if state.status != "exited"]
-            for job_id in running:
-                host.stop(job_id, reason="the fleet ended")
-            removed = sum(1 for _ in _remove_temporary(Path(host.work)))
-            sentences.append(
-                f"{host.name}: {len(states)} job(s) seen, {len(running)} ended now, "
-                f"{removed} temporary file(s) removed."
-            )
-        self._watchdog("disarm")
-        if survivors := processes.end(self._processes):
-            raise Waiting(f"process {survivors[0].pid} cannot be ended", where=self._id)
-        for host in self._hosts:  # the last helper ran with this folder
-            shutil.rmtree(Path(host.work) / "tmp", ignore_errors=True)
-        return tuple(sentences)
+        try:
+            return ending.end(self.folder, self._id)
+        except Fault as fault:
+            raise Waiting(str(fault).rstrip("."), where=self._id) from None
 
     def residue(self) -> tuple[str, ...]:
         """Processes, sockets and temporary files of the fleet that are still there."""
-        left = [
-            f"process {process.pid} ({processes.command_of(process.pid)})"
-            for process in self._processes()
-        ]
-        for host in self._hosts:
-            left += [f"{host.name}: {path}" for path in _temporary(Path(host.work))]
-        return tuple(left)
+        return ending.residue(self.folder, self._id)
 
     def close(self) -> None:
         """Nothing is held open."""
-
-    def _processes(self) -> list[processes.Process]:
-        """Living processes that carry the fleet's mark or are in a session of one of its jobs."""
-        sessions = self._sessions()
-        return [
-            process
-            for process in processes.everything()
-            if process.state != "Z"
-            and process.pid != os.getpid()
-            and (
-                process.session in sessions
-                or processes.environment_of(process.pid).get("HARNESS_FLEET") == self._id
-            )
-        ]
-
-    def _sessions(self) -> set[int]:
-        """Sessions of jobs whose first process still is the one that was started."""
-        found = set()
-        for path in self.folder.glob("hosts/*/jobs/*/started.json"):
-            started = contract.read_json(path)
-            leader = processes.look(started["pid"])
-            same_boot = started["boot_id"] == processes.boot_id()
-            if same_boot and leader is not None and leader.start == started["start_ticks"]:
-                found.add(int(started["pid"]))
-        return found
 
     def _host(self, name: str) -> LocalHost:
         work = self.folder / "hosts" / name
@@ -148,28 +100,3 @@ class LocalFleet:
         )
         if done.exit_code:
             raise Waiting(done.stderr.strip() or f"deadline {verb} failed", where=self._id)
-
-
-def _temporary(work: Path) -> Iterator[Path]:
-    """What holds no evidence: the temporary folder, half-written copies, sockets."""
-    if (work / "tmp").exists():
-        yield work / "tmp"
-    for path in work.rglob("*"):
-        if work / "tmp" in path.parents:
-            continue
-        try:
-            mode = path.lstat().st_mode
-        except FileNotFoundError:
-            continue
-        half = path.name.startswith(".") and path.name.endswith(".tmp")
-        if half or stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode):
-            yield path
-
-
-def _remove_temporary(work: Path) -> Iterator[Path]:
-    for path in list(_temporary(work)):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        yield path

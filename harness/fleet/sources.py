@@ -33,6 +33,8 @@ class FleetTerms:
     fleet_id: str
     deadline_utc: str
     count: int
+    patience_s: float | None = None
+    """How long a host may be out of reach; absent: as its hosts file says."""
 
 
 @dataclass
@@ -58,4 +60,10 @@ class Fleets:
 def _open(choice: FleetChoice, terms: FleetTerms) -> FleetSource:
     if choice.kind == "local":
         return LocalFleet(terms.run_folder, terms.count, terms.fleet_id, terms.deadline_utc)
+    if choice.kind == "hosts-file":
+        from harness.fleet.hosts_file import HostsFileFleet
+
+        return HostsFileFleet(
+            terms.run_folder, terms.fleet_id, terms.deadline_utc, patience_s=terms.patience_s
+        )
     raise NotImplementedError(choice.kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -17,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from harness.errors import BadInput, Waiting
-from harness.hosts.protocol import Completed, HostFacts, Job, JobState
+from harness.errors import Waiting
+from harness.hosts.protocol import Completed, HostFacts, Job, JobState, job_name
 from harness.onhost import job as onhost_job
+from harness.onhost import trees
 from harness.onhost.command import Fault
 from harness.onhost.stage import replace_path
 from harness.strict import build, load
@@ -27,7 +27,6 @@ from harness.strict import build, load
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "LD_LIBRARY_PATH")
 _KEPT_FAMILIES = ("CUDA_", "NCCL_", "OMP_", "UV_", "PIP_", "SSL_")
-_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _SHOWN_BYTES = 4 << 20
 """At most this much of a short command's output is kept (its end)."""
 
@@ -44,6 +43,14 @@ class LocalHost:
     helper_folder: str | None = None
     """Pushed copy: a folder with harness/onhost and trainer/contract.py; absent: this package."""
     address: str = "127.0.0.1"
+    cache: str = ""
+    patience_s: float = 0.0
+    """A process on this computer is never out of reach."""
+
+    @property
+    def mark(self) -> str:
+        """The fleet's identifier."""
+        return self.fleet_id
 
     def with_helper(self, folder: str) -> LocalHost:
         """The same host, using the pushed helper in `folder` (relative to the work folder)."""
@@ -82,10 +89,14 @@ class LocalHost:
         self, module: str, *arguments: str, timeout_s: float = 600, check: bool = True
     ) -> Completed:
         """Run one program of `harness.onhost` with the pushed copy. Raises Waiting."""
-        folder = self.helper_folder or str(_PACKAGE)
-        path = {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        argv = [sys.executable, "-m", f"harness.onhost.{module}", *arguments]
+        words, path = self.program(module)
+        argv = [*words, *arguments]
         return self.run(argv, timeout_s=timeout_s, environment=path, check=check)
+
+    def program(self, module: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Command and environment with which a job runs a program of `harness.onhost`."""
+        path = {"PYTHONPATH": self.helper_folder or str(_PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        return (sys.executable, "-m", f"harness.onhost.{module}"), path
 
     def start(self, job: Job) -> None:
         """Start a detached job. Starting the same id twice starts it once."""
@@ -121,7 +132,9 @@ class LocalHost:
         base = Path(self.work) / "jobs"
         return tuple(sorted(path.name for path in base.iterdir())) if base.is_dir() else ()
 
-    def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, limit: int = 1 << 20, patient: bool = True
+    ) -> bytes:
         """Bytes of a file from an offset; b'' when there is nothing."""
         try:
             with open(self._path(path), "rb") as handle:
@@ -134,6 +147,12 @@ class LocalHost:
         """Copy a file or folder to the host, atomically."""
         _copy(local, self._path(remote), self.name)
 
+    def send(self, local: Path, remote: str) -> int:
+        """`put`; on one computer everything is copied."""
+        self.put(local, remote)
+        found = trees.hash_of(local)
+        return found[1] if found else 0
+
     def get(self, remote: str, local: Path) -> None:
         """Copy a file or folder from the host, atomically. Raises Waiting when it is absent."""
         _copy(self._path(remote), local, self.name)
@@ -142,9 +161,7 @@ class LocalHost:
         return Path(self.work) / path
 
     def _job(self, job_id: str) -> Path:
-        if not _JOB_ID.fullmatch(job_id):
-            raise BadInput(f"'{job_id}' cannot name a job", where=self.name)
-        return Path(self.work) / "jobs" / job_id
+        return Path(self.work) / "jobs" / job_name(job_id, self.name)
 
     def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
         scratch = Path(self.work) / "tmp"

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
+from harness.errors import BadInput, Waiting
 from harness.plan.kinds import CountOrZero, NotNegative
 from harness.strict import Model
 
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+
 JobStatus = Literal["absent", "starting", "running", "exited", "lost"]
 """lost: the supervisor started and ended without leaving an exit status."""
+
+
+class Unreachable(Waiting):
+    """A host does not answer; what runs on it may go on."""
+
+
+def job_name(job_id: str, where: str) -> str:
+    """The id, which names a folder. Raises BadInput when it cannot."""
+    if not _JOB_ID.fullmatch(job_id):
+        raise BadInput(f"'{job_id}' cannot name a job", where=where)
+    return job_id
 
 
 class HostFacts(Model):
@@ -82,6 +97,18 @@ class Host(Protocol):
     def address(self) -> str:
         """Address that peers reach it at."""
 
+    @property
+    def cache(self) -> str:
+        """Absolute folder there for what runs share; empty: the operator's own cache."""
+
+    @property
+    def mark(self) -> str:
+        """HARNESS_FLEET in the environment of all our processes on it."""
+
+    @property
+    def patience_s(self) -> float:
+        """How long it may be out of reach, while another is not, before it counts as lost."""
+
     def with_helper(self, folder: str) -> Host:
         """The same host, using the helper that was pushed to `folder`."""
 
@@ -103,11 +130,14 @@ class Host(Protocol):
     ) -> Completed:
         """Run one program of `harness.onhost` on the host with its pushed copy."""
 
+    def program(self, module: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Command and environment with which a job runs a program of `harness.onhost`."""
+
     def start(self, job: Job) -> None:
         """Start a detached job. Starting the same id twice starts it once."""
 
     def state(self, job_id: str) -> JobState:
-        """The job's state, from files on the host."""
+        """The job's state, from files on the host. Raises Unreachable after one try."""
 
     def stop(self, job_id: str, *, reason: str) -> JobState:
         """End the job and all its processes (SIGTERM, after 5 s SIGKILL); absent is no error."""
@@ -115,11 +145,19 @@ class Host(Protocol):
     def jobs(self) -> tuple[str, ...]:
         """Ids of every job that this host has a folder of."""
 
-    def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """Bytes of a file from an offset; b'' when there is nothing (also when it is absent)."""
+    def read(
+        self, path: str, *, offset: int = 0, limit: int = 1 << 20, patient: bool = True
+    ) -> bytes:
+        """Bytes of a file from an offset; b'' when there is nothing (also when it is absent).
+
+        Raises Unreachable, after one try when not `patient`.
+        """
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or folder to the host, atomically (temporary name, rename)."""
+
+    def send(self, local: Path, remote: str) -> int:
+        """`put` that returns the bytes that moved; 0 when the same content was there already."""
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file or folder from the host, atomically."""

@@ -28,6 +28,7 @@ from harness.onhost.command import (
     try_lock,
     utc_now,
 )
+from harness.onhost.unit import start_unit
 from trainer import contract
 
 STOP_FILE = "stop"
@@ -37,7 +38,7 @@ STALE_S = 15.0
 """A watchdog that holds the lock but has not written for this long is not counted as armed."""
 
 
-def arm(fleet: Path, at_utc: str, *, wait_s: float = 10.0) -> dict[str, Any]:
+def arm(fleet: Path, at_utc: str, *, wait_s: float = 10.0, unit: str = "") -> dict[str, Any]:
     """Have a watchdog running with this deadline. Raises Fault (3) when it would move.
 
     Returns the state; idempotent.
@@ -53,7 +54,7 @@ def arm(fleet: Path, at_utc: str, *, wait_s: float = 10.0) -> dict[str, Any]:
         raise Fault(f"{fleet}: this fleet has ended; its deadline is disarmed.", exit_code=3)
     until = time.monotonic() + wait_s
     while (now := state(fleet))["status"] not in ("armed", "firing", "fired"):
-        if now["status"] == "dead":
+        if now["status"] == "dead" and not start_unit(unit, "deadline", "watch", str(fleet)):
             detach(lambda: watch(fleet), errors=folder / "watchdog.log")
         if time.monotonic() > until:
             raise Fault(f"{fleet}: the watchdog did not come up.", exit_code=4)
@@ -186,8 +187,9 @@ def _write_once(path: Path, value: dict[str, Any]) -> None:
 def main() -> int:
     """The command line."""
     commands = parser(__doc__)
-    commands.add_argument("verb", choices=("arm", "state", "disarm"))
+    commands.add_argument("verb", choices=("arm", "watch", "state", "disarm"))
     commands.add_argument("fleet", type=Path)
+    commands.add_argument("--unit", default="", help="for arm: a systemd unit's name")
     commands.add_argument("--at", help="for arm: the deadline, UTC")
     given = commands.parse_args()
     fleet = given.fleet.resolve()
@@ -195,10 +197,12 @@ def main() -> int:
         print_json(state(fleet))
     elif given.verb == "disarm":
         print_json(disarm(fleet))
+    elif given.verb == "watch":
+        watch(fleet)
     elif given.at is None:
         raise Fault("deadline arm needs --at UTC.")
     else:
-        print_json(arm(fleet, given.at))
+        print_json(arm(fleet, given.at, unit=given.unit))
     return 0
 
 

@@ -27,6 +27,7 @@ from harness.onhost.command import (
     utc_now,
 )
 from harness.onhost.supervisor import MARK, supervise
+from harness.onhost.unit import start_unit
 from trainer import contract
 
 STOP_WAIT_S = 30.0
@@ -47,16 +48,18 @@ def write_job(folder: Path, job: dict[str, Any]) -> None:
         temporary.unlink()
 
 
-def start(folder: Path, *, wait_s: float = 10.0) -> None:
+def start(folder: Path, *, wait_s: float = 10.0, unit: str = "") -> None:
     """Start the supervisor detached and return when it has taken the job (or another one has).
 
-    Raises Fault when none has within `wait_s` seconds, with what the supervisor said.
+    With a `unit` name it is a transient systemd unit where that is possible. Raises Fault when
+    none has within `wait_s` seconds, with what the supervisor said.
     """
     if not (folder / "job.json").exists():
         raise Fault(f"{folder}: there is no job.json to start.")
     if (folder / "started.json").exists():
         return
-    detach(lambda: supervise(folder), errors=folder / "supervisor.log")
+    if not start_unit(unit, "job", "run", str(folder)):
+        detach(lambda: supervise(folder), errors=folder / "supervisor.log")
     until = time.monotonic() + wait_s
     while not (folder / "started.json").exists():
         if time.monotonic() > until:
@@ -160,18 +163,35 @@ def _size(path: Path) -> int:
     return 0
 
 
+def _take(folder: Path, record: Path) -> None:
+    """job.json from a file that was brought here, which is then removed."""
+    try:
+        job = contract.read_json(record)
+    except FileNotFoundError:
+        if (folder / "job.json").exists():
+            return  # the same start, asked again after its connection broke
+        raise
+    Path(job["cwd"]).mkdir(parents=True, exist_ok=True)
+    write_job(folder, job)
+    record.unlink()
+
+
 def main() -> int:
     """The command line."""
     commands = parser(__doc__)
     commands.add_argument("verb", choices=("start", "run", "state", "stop"))
     commands.add_argument("folder", type=Path)
     commands.add_argument("--reason", default="stopped", help="for stop; kept in the record")
+    commands.add_argument("--record", type=Path, help="for start: a file to be its job.json")
+    commands.add_argument("--unit", default="", help="for start: a systemd unit's name")
     given = commands.parse_args()
     folder = given.folder.resolve()
+    if given.record is not None:
+        _take(folder, given.record)
     if given.verb == "run":
         supervise(folder)
     elif given.verb == "start":
-        start(folder)
+        start(folder, unit=given.unit)
     elif given.verb == "state":
         print_json(state(folder))
     else:

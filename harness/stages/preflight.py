@@ -18,6 +18,7 @@ from harness.receipts import (
     ProvisionReceipt,
     PushReceipt,
 )
+from harness.stages.machines import machine_lines
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.strict import load_file
@@ -41,6 +42,7 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
     device = machine.device_of(study.plan, provisioned)
     lines = [line for host in hosts for line in _host(study, done, host)]
     lines += _deadlines(study, done)
+    lines += machine_lines(study, hosts)
     lines += _links(hosts)
     lines += _dry_runs(study, done, hosts, device)
     lines += _check(study, done, hosts[: study.plan.workers], device)
@@ -51,7 +53,11 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
             where=bad[0].host,
             next_command=study.again(),
         )
-    notes = ("read-ahead and interface allowance are not applicable to workers on one computer",)
+    notes: tuple[str, ...] = ()
+    if study.fleet_kind == "local":
+        notes = (
+            "read-ahead and interface allowance are not applicable to workers on one computer",
+        )
     return PreflightReceipt(**stamp.close(), notes=notes, device=device, lines=tuple(lines))
 
 
@@ -71,6 +77,7 @@ def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
     same = now.boot_id == before.boot_id
     yield _line(host, "boot", "the same boot" if same else "another boot", "the same boot", same)
     yield _line(host, "gpus", ", ".join(now.gpus) or "none", "recorded", True)
+    yield _line(host, "driver", now.driver or "none", "recorded", True)
     yield _line(host, "cpus", str(now.cpus), "recorded", True)
 
 
@@ -122,6 +129,7 @@ def _link(server: Host, client: Host) -> dict[str, float]:
 def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -> Iterator[Line]:
     """The whole command line of every arm, checked without starting anything."""
     pushed = done.of(PushReceipt).hosts
+    fleet = study.fleet(done.of(ProvisionReceipt))
     for arm in study.plan.arms:
         recipe = recipes.train(
             study.plan, arm, microbatch=arm.microbatch or 1, device=device, threads=1
@@ -140,8 +148,8 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
                 rank=rank,
                 nodes=arm.workers,
                 address=hosts[0].address,
-                port=29500,
-                interface="lo",
+                port=jobs.free_port(hosts[0]) if arm.workers > 1 else 0,
+                interface=jobs.interfaces(fleet, hosts[: arm.workers])[rank],
             )
             environment = jobs.job_environment(host, pushed)
             ended = host.run(

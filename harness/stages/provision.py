@@ -57,8 +57,10 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
 
 def _count(study: Study) -> int:
     """Hosts that the fleet must have. Raises BadInput when the plan declares none."""
-    if study.fleet_kind != "local":
-        return study.plan.workers
+    if study.choice.hosts_file is not None:
+        from harness.fleet.hosts_file import keep_hosts
+
+        return keep_hosts(study.choice.hosts_file, study.folder, study.plan.workers)
     if study.plan.hosts.local is None:
         raise BadInput(
             "the plan declares no local hosts",

@@ -12,6 +12,7 @@ from harness.onhost.s3place import HELPER_ENVIRONMENT, REQUIREMENTS
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
 from harness.stages.stamp import Stamp
+from harness.staging import bring, on_every, reaches_store
 from harness.store.choose import write_record
 from harness.store.mirrored import MirroredStore
 from harness.store.protocol import Artifact
@@ -55,7 +56,7 @@ def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
     stored = _into_bucket(study, receipt)
     write_record(study.store, study.folder)
     hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
-    pushed = tuple(_one(study, host, tree, prepared, receipt) for host in hosts)
+    pushed = on_every(hosts, lambda host: _one(study, host, tree, prepared, receipt))
     return PushReceipt(**stamp.close(), hosts=pushed, stored=stored)
 
 
@@ -117,7 +118,8 @@ def _environment(study: Study, host: Host, tree: source.Source) -> Built:
             shown = contract.parse(host.helper("environment", "describe").stdout)
             return Built(path="", manifest=shown["manifest"])
         digest, _ = contract.hash_file(tree.requirements)
-        folder = environments.environment_folder(study.cache, digest)
+        cache = Path(host.cache) if host.cache else study.cache
+        folder = environments.environment_folder(cache, digest)
         requirements = f"{host.work}/source/{tree.sha256}/trainer/requirements.txt"
         answer = host.helper(
             "environment", "build", "--requirements", requirements, "--folder", str(folder),
@@ -152,7 +154,7 @@ def _fetch(study: Study, host: Host, folder: str, files: tuple[Artifact, ...]) -
     digest = contract.hash_of(listing)
 
     def act() -> Moved:
-        local = study.work / f"listing-{folder}.json"
+        local = study.work / f"listing-{folder}-{host.name}.json"
         contract.write_json(local, listing)
         return fetch_listing(study, host, folder, local, digest)
 
@@ -173,7 +175,9 @@ def ready_hosts(study: Study, done: Receipts) -> tuple[Host, ...]:
 
 
 def fetch_listing(study: Study, host: Host, folder: str, listing: Path, digest: str) -> Moved:
-    """Ask the host to fetch a listing of objects into one of its folders."""
+    """Objects into one of the host's folders: it fetches them, or they are brought to it."""
+    if not reaches_store(study, host):
+        return Moved(sha256=digest, moved_bytes=bring(study, host, folder, listing))
     remote = f"listings/{digest}.json"
     host.put(listing, remote)
     answer = host.helper(

@@ -17,6 +17,8 @@ from harness.strict import Model
 from harness.study import Receipts, Study
 from trainer import contract
 
+_TYPES = {"local": "this computer", "hosts-file": "the user's own machine"}
+
 
 class Ended(Model):
     """Outcome of ending the fleet."""
@@ -75,7 +77,7 @@ def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
         hosts=tuple(
             HostCost(
                 host=host.name,
-                type="this computer",
+                type=_TYPES.get(provisioned.fleet_kind, provisioned.fleet_kind),
                 launched_utc=provisioned.finished_utc,
                 ended_utc=ended.at_utc,
                 seconds=_between(provisioned.finished_utc, ended.at_utc),
@@ -90,7 +92,7 @@ def _resources(study: Study, done: Receipts, ended: Ended) -> Resources:
         residue=(),
         preservation_sha256=contract.hash_of(preserved[0].to_json()) if preserved else None,
         state="final",
-        note="Nothing is billed for workers on this computer. This is a bound, not an invoice.",
+        note="Nothing is billed for these hosts. This is a bound, not an invoice.",
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import jobs, machine, outputs, recipes
+from harness.clock import parse_utc
 from harness.errors import BadInput, Refused
 from harness.hosts.protocol import Host
 from harness.measuring.rows import read_losses
@@ -26,11 +27,11 @@ from harness.receipts import (
 from harness.stages.commit import require_commitment
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
+from harness.staging import keep_folder
 from harness.store.protocol import Artifact
 from harness.stored_checkpoints import Keeper
-from harness.strict import build, load_file
+from harness.strict import load_file
 from harness.study import Receipts, Study
-from trainer import contract
 
 
 def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
@@ -43,6 +44,8 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
         require_commitment(study, done.of(CommitReceipt))
     fleet = study.fleet(done.of(ProvisionReceipt))
     jobs.require_deadlines(study, fleet)
+    left_s = (parse_utc(fleet.deadline_utc) - study.clock.now()).total_seconds()
+    study.notices.watch_deadline(left_s, fleet.deadline_utc)
     hosts = ready_hosts(study, done)
     prepared = load_file(Prepared, study.prepared_path)
     arms = tuple(_arm(study, done, arm, hosts[: arm.workers], prepared) for arm in study.plan.arms)
@@ -89,6 +92,7 @@ def _arm(
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
         resumes=stored is not None,
+        cap_bytes=int(arm.limits.traffic_gb * 10**9 / arm.workers),
         accept=lambda one: _accept(study, arm, one),
     )
     if stored and stored.off_host:
@@ -107,10 +111,12 @@ def _arm(
             candidate=_candidate(study, arm, hosts[0], out, ranks[0]),
         )
 
-    return study.journal.effect(
+    record = study.journal.effect(
         f"collect/train/{arm.name}", ArmRecord, intent={"out": out}, act=collect,
         adopt=lambda: None,
     )  # fmt: skip
+    study.notices.tell("arm ended", f"the arm '{arm.name}' ended and its candidate is stored")
+    return record
 
 
 def _accept(study: Study, arm: Arm, group: jobs.GroupJob) -> None:
@@ -169,13 +175,7 @@ def _verify(
 
 def _candidate(study: Study, arm: Arm, host: Host, out: str, receipt: RankReceipt) -> Candidate:
     folder = f"{host.work}/{out}/candidate"
-    answer = host.helper(
-        "stage", "put", "--store", study.store.address(), "--folder", folder, timeout_s=3600
-    )
-    files = tuple(
-        build(Artifact, row, where=f"{host.name}: {folder}")
-        for row in contract.parse(answer.stdout)
-    )
+    files = keep_folder(study, host, folder, label=arm.name)
     return Candidate(
         arm=arm.name, parameter_root=body_of(TrainBody, receipt).parameter_root, files=files
     )

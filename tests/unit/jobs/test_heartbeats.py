@@ -23,7 +23,9 @@ class OneFile:
     data: bytes = b""
     name: str = "host-0"
 
-    def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, limit: int = 1 << 20, patient: bool = True
+    ) -> bytes:
         return self.data
 
 

@@ -229,9 +229,9 @@ def test_what_ignores_sigterm_is_killed_after_five_seconds(kit: Any) -> None:
 
 
 def test_it_ends_at_its_time_limit(kit: Any) -> None:
-    folder = kit.job("sleep", "100", ends_s=0.8)
+    folder = kit.job("sleep", "100", ends_s=4)
     kit.start(folder)
-    state = kit.wait(folder, limit_s=5)
+    state = kit.wait(folder, limit_s=40)
     assert (state["exit_code"], state["reason"]) == (-15, "time limit")
 
 

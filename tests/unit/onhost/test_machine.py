@@ -73,7 +73,7 @@ def test_facts_are_a_host_facts(kit: Any, tmp_path: Path) -> None:
 def test_samples_until_the_job_ends_and_the_last_one_is_taken_then(
     kit: Any, tmp_path: Path
 ) -> None:
-    parent = kit.job("sleep", "0.6")
+    parent = kit.job("sleep", "4")
     kit.start(parent)
     out = tmp_path / "samples.jsonl"
     done = kit.helper(
