@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from harness.clock import Clock
 from harness.cloud.residue import residue
@@ -118,7 +119,7 @@ def test_hosts_end_only_after_the_release_and_then_plain_destroy_works(
     plain = pulumi(workshop, "destroy")
     assert plain.returncode != 0 and workshop.slots(*ALIVE) == ["0", "1"]
 
-    common = {
+    common: dict[str, Any] = {
         "run": folder.name, "plan_hash": "a" * 64, "started_utc": "x", "finished_utc": "x",
         "seconds": 0.0, "inputs": {},
     }  # fmt: skip
