@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests infra
 
-.PHONY: study test test-all test-gpu check unit numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback
+.PHONY: study test test-all test-gpu check unit numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback bench-gpu
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
@@ -94,6 +94,14 @@ test-gpu:
 GIB ?= 2
 bench-readback: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/python bench/readback.py --gib $(GIB)
+
+# On a GPU, with its own Python as found: training and evaluation beside stock loops, then exchanges
+# on two GPUs if there.
+bench-gpu:
+	$(PYTHON) -m bench --out bench.json
+	$(PYTHON) -m bench.evaluation --out bench-evaluation.json
+	@if [ "$$($(PYTHON) -c 'import torch; print(torch.cuda.device_count())')" -ge 2 ]; then \
+	  $(PYTHON) -m torch.distributed.run --nproc-per-node 2 -m bench.pair --out bench-pair.json; fi
 
 # Resolve the pins again. No index host is written.
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q

@@ -35,10 +35,25 @@ def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -
         "clip_norm": shared.clip_norm,
         "autocast": shared.autocast,
         "checkpointing": shared.checkpointing,
-        "exchange": arm.exchange.model_dump(mode="json"),
+        "exchange": _exchange(arm),
         "preserve": arm.preserve,
         **every,
+        **({"packed": shared.packed.model_dump(mode="json")} if shared.packed else {}),
     }
+
+
+def _exchange(arm: Arm) -> dict[str, Any]:
+    """Fields that came later are told only where the plan gives them: a trainer that does not
+    know them can still run every plan that does not use them.
+    """
+    told = arm.exchange.model_dump(mode="json", exclude_none=True)
+    return {
+        name: value for name, value in told.items() if name not in _LATER or value != _LATER[name]
+    }
+
+
+_LATER = {"factors": "fp32", "dense_precision": "fp32"}
+"""Fields of an exchange that may be left out, and what they then mean."""
 
 
 def probe(

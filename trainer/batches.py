@@ -1,4 +1,4 @@
-"""Prepared documents: reading them, a rank's share of an update, padded microbatches.
+"""Prepared documents: reading them, a rank's share of an update, microbatches.
 
 Shape suffixes: B documents, T positions, N target positions of the microbatch.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from trainer.attention import Segments
 from trainer.contract import read_json, read_lines
 from trainer.errors import TrainerError
 
@@ -32,13 +34,19 @@ class Document:
         """How many positions are predicted."""
         return sum(end - start for start, end in self.targets)
 
+    @property
+    def read_length(self) -> int:
+        """How many tokens are read: all before the last target."""
+        return max(end for _, end in self.targets) - 1
+
 
 @dataclass(frozen=True)
 class Batch:
     """Documents that go through the network at once."""
 
     ids_BT: Tensor
-    """int64, right-padded with 0. A document is cut before its last target, which it ends with."""
+    """int64, right-padded with 0. A document is cut before its last target, which it ends with.
+    Packed documents are one row."""
     place_N: Tensor
     """int64: where in the flattened B×T hidden states each target is predicted from."""
     target_N: Tensor
@@ -47,22 +55,24 @@ class Batch:
     """float32: its document's weight."""
     document_N: Tensor
     """int64: its document's place in the batch."""
+    segments: Segments | None = None
+    """Where packed documents lie, the last ones filling the row up; None when padded."""
 
     def to(self, device: torch.device) -> Batch:
         """The batch on a device; copying to a GPU is queued, not waited for."""
         if device.type == "cpu":
             return self
+
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.pin_memory().to(device, non_blocking=True)
+
         return Batch(
-            *(
-                tensor.pin_memory().to(device, non_blocking=True)
-                for tensor in (
-                    self.ids_BT,
-                    self.place_N,
-                    self.target_N,
-                    self.weight_N,
-                    self.document_N,
-                )
-            )
+            move(self.ids_BT),
+            move(self.place_N),
+            move(self.target_N),
+            move(self.weight_N),
+            move(self.document_N),
+            self.segments and self.segments.to(move),
         )
 
 
@@ -130,20 +140,49 @@ def weighted_targets(documents: Sequence[Document]) -> float:
 
 def collate(documents: Sequence[Document]) -> Batch:
     """Pad documents to the longest and list their target positions."""
-    lengths = [max(end for _, end in document.targets) - 1 for document in documents]
-    width = max(lengths)
+    width = max(document.read_length for document in documents)
     ids_BT = torch.zeros(len(documents), width, dtype=torch.int64)
+    for row, document in enumerate(documents):
+        ids_BT[row, : document.read_length] = torch.tensor(document.tokens[: document.read_length])
+    return _with_targets(documents, ids_BT, [row * width for row in range(len(documents))], None)
+
+
+def collate_packed(documents: Sequence[Document], fill_to: int | None = None) -> Batch:
+    """Documents behind each other in one row.
+
+    `fill_to` positions are made of it by segments of zeros at its end. None of those is longer
+    than the longest document, which attention relies on.
+    """
+    lengths = [document.read_length for document in documents]
+    missing = (fill_to or sum(lengths)) - sum(lengths)
+    if missing < 0:
+        raise ValueError(f"{sum(lengths)} positions do not fit into {fill_to}")
+    ids = [token for document in documents for token in document.tokens[: document.read_length]]
+    ids_1T = torch.tensor([ids + [0] * missing])
+    starts = [0, *accumulate(lengths)][:-1]
+    filling = [max(lengths)] * (missing // max(lengths)) + [missing % max(lengths)]
+    segments = Segments.of(tuple(length for length in (*lengths, *filling) if length))
+    return _with_targets(documents, ids_1T, starts, segments)
+
+
+def _with_targets(
+    documents: Sequence[Document], ids_BT: Tensor, starts: Sequence[int], segments: Segments | None
+) -> Batch:
+    """`starts` are the places of the documents' first tokens in the flattened ids."""
     places: list[int] = []
-    targets: list[int] = []
-    owners: list[int] = []
-    for row, (document, length) in enumerate(zip(documents, lengths, strict=True)):
-        ids_BT[row, :length] = torch.tensor(document.tokens[:length])
+    words: list[int] = []
+    for document, at in zip(documents, starts, strict=True):
         for start, end in document.targets:
-            places += range(row * width + start - 1, row * width + end - 1)
-            targets += document.tokens[start:end]
-            owners += [row] * (end - start)
-    document_N = torch.tensor(owners)
+            places += range(at + start - 1, at + end - 1)
+            words += document.tokens[start:end]
+    counts = torch.tensor([document.target_count for document in documents])
+    document_N = torch.arange(len(documents)).repeat_interleave(counts)
     weights = torch.tensor([document.weight for document in documents], dtype=torch.float32)
     return Batch(
-        ids_BT, torch.tensor(places), torch.tensor(targets), weights[document_N], document_N
+        ids_BT,
+        torch.tensor(places),
+        torch.tensor(words),
+        weights[document_N],
+        document_N,
+        segments,
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from trainer import exchange, loop
-from trainer.batches import Document
+from trainer.batches import Document, microbatches
 from trainer.job import Job
 from trainer.ranks import Rank, join
 from trainer.receipts import write_receipt
@@ -92,7 +93,8 @@ def updated(recipe: Check, rank: Rank, talk: exchange.Exchange) -> dict[str, Ten
     network = SmallNetwork(generator).to(rank.device)
     training = _training(recipe, rank)
     state = State(network, AdamW(network.parameters(), training.optimizer), talk)
-    inputs = loop.prepare_update(draw_documents(recipe.seed), rank, training.microbatch)
+    cut = partial(microbatches, size=training.microbatch)
+    inputs = loop.prepare_update(draw_documents(recipe.seed), rank, cut)
     loop.one_update(state, training, rank, inputs, Stopwatch(rank.synchronise), lambda: None)
     return {name: parameter.detach() for name, parameter in network.parameters().items()}
 

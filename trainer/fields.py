@@ -111,9 +111,9 @@ class Fields:
         """An object inside this one."""
         return Fields(self._take(name), f"{self._where}, '{name}'")
 
-    def inner_if(self, name: str) -> Fields | None:
-        """An object inside this one, or None where it is left out."""
-        return self.inner(name) if name in self._left else None
+    def has(self, name: str) -> bool:
+        """Whether a field that may be left out is there."""
+        return name in self._left
 
     def done(self) -> None:
         """Refuses what was not read."""

@@ -79,8 +79,8 @@ class HubModel:
         hidden: Tensor = out.last_hidden_state
         return hidden
 
-    def train(self, *, checkpointing: bool) -> None:
-        """Get ready for backward passes."""
+    def train(self, *, checkpointing: bool, compiled: bool = False) -> None:
+        """Get ready for backward passes. Nothing here is compiled."""
         self._model.train()
         if checkpointing:
             self._model.gradient_checkpointing_enable({"use_reentrant": False})

@@ -94,10 +94,10 @@ class _Norm(nn.Module):
     def __init__(self, size: int, epsilon: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(size))
-        self._epsilon = epsilon
+        self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x.float(), self.weight.shape, self.weight, self._epsilon)
+        return F.rms_norm(x.float(), self.weight.shape, self.weight, self.epsilon)
 
 
 class _Attention(nn.Module):
@@ -121,8 +121,8 @@ class _Attention(nn.Module):
         layer: int,
     ) -> Tensor:
         split = (*x_BTH.shape[:2], -1, self._head)
-        q_BhTd = _turn(self.q_proj(x_BTH).view(split).transpose(1, 2), turns)
-        k_BkSd = _turn(self.k_proj(x_BTH).view(split).transpose(1, 2), turns)
+        q_BhTd = turn(self.q_proj(x_BTH).view(split).transpose(1, 2), turns)
+        k_BkSd = turn(self.k_proj(x_BTH).view(split).transpose(1, 2), turns)
         v_BkSd = self.v_proj(x_BTH).view(split).transpose(1, 2)
         if cache is not None:
             k_BkSd, v_BkSd = cache.extend(layer, k_BkSd, v_BkSd)
@@ -138,7 +138,7 @@ class _Attention(nn.Module):
         return out_BTH
 
 
-def _turn(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+def turn(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     """Rotary position embedding (Su et al. 2021), pairs half a head apart, in float32."""
     cosine, sine = turns
     first, second = x.chunk(2, dim=-1)
@@ -165,7 +165,7 @@ class _Inner(nn.Module):
         return out
 
 
-class _Layer(nn.Module):
+class Layer(nn.Module):
     """Attention, then the inner network, each beside a residual stream."""
 
     def __init__(self, shape: Shape, place: int) -> None:
@@ -183,6 +183,7 @@ class _Layer(nn.Module):
         mask_B11S: Tensor | None,
         cache: Cache | None,
     ) -> Tensor:
+        """The residual stream with what this layer adds to it, in its own shape."""
         read = _narrow(self.input_layernorm(x))
         x = x + self.self_attn(read, turns, mask_B11S, cache, self._place)
         out: Tensor = x + self.mlp(_narrow(self.post_attention_layernorm(x)))
@@ -195,7 +196,7 @@ class _Body(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.embed_tokens = _Embedding(shape.hidden, shape.vocabulary)
-        self.layers = nn.ModuleList(_Layer(shape, place) for place in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(shape, place) for place in range(shape.layers))
         self.norm = _Norm(shape.hidden, shape.norm_epsilon)
 
 
@@ -205,7 +206,7 @@ class Llama(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self._shape = shape
-        self._checkpointing = False
+        self.checkpointing = False
         self.model = _Body(shape)
         if not shape.tied:
             self.lm_head = _Matrix(shape.hidden, shape.vocabulary)
@@ -217,7 +218,7 @@ class Llama(nn.Module):
 
     def recompute_activations(self, on: bool) -> None:
         """Whether the backward pass computes each layer again instead of keeping it."""
-        self._checkpointing = on
+        self.checkpointing = on
 
     def forward(
         self,
@@ -231,22 +232,22 @@ class Llama(nn.Module):
         Without `mask_BS` every position sees itself and those before it in `ids_BT`; with it,
         each new position sees all of S where the mask is true (so T must be 1).
         """
-        turns = self._turns(ids_BT, positions_BT)
+        if positions_BT is None:
+            positions_BT = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
+        turns = self.turns(positions_BT)
         mask_B11S = None if mask_BS is None else mask_BS[:, None, None, :]
         x_BTH = self.model.embed_tokens(ids_BT)
         for layer in self.model.layers:
-            if self._checkpointing and torch.is_grad_enabled():
+            if self.checkpointing and torch.is_grad_enabled():
                 x_BTH = checkpoint(layer, x_BTH, turns, mask_B11S, cache, use_reentrant=False)
             else:
                 x_BTH = layer(x_BTH, turns, mask_B11S, cache)
         hidden: Tensor = self.model.norm(x_BTH)
         return hidden
 
-    def _turns(self, ids_BT: Tensor, positions_BT: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of every position's angles, float32, to be broadcast over heads."""
-        device = ids_BT.device
-        if positions_BT is None:
-            positions_BT = torch.arange(ids_BT.shape[1], device=device)[None]
+    def turns(self, positions_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of every position's angles, float32, B×1×T×d (over all heads)."""
+        device = positions_BT.device
         exponents = torch.arange(0, self._shape.head, 2, device=device).float() / self._shape.head
         angles_BTd = positions_BT[..., None].float() * (1.0 / self._shape.rope_theta**exponents)
         angles_B1Td = torch.cat((angles_BTd, angles_BTd), dim=-1)[:, None]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from trainer.batches import Batch, Document, microbatches, share, weighted_targets
+from trainer.batches import Batch, Document, share, weighted_targets
+from trainer.cutting import Cut
 from trainer.objective import weighted_loss_sum
+from trainer.precision import Precision
 from trainer.ranks import Rank
 from trainer.recipe import Train
 from trainer.schedule import lr_share
@@ -18,6 +23,8 @@ from trainer.state import State
 from trainer.timers import Stopwatch
 from trainer.update import clip
 
+A = TypeVar("A")
+B = TypeVar("B")
 Attempt = Callable[[Callable[[], Tensor]], Tensor]
 
 
@@ -68,12 +75,12 @@ class UpdateRecord:
         return row
 
 
-def prepare_update(documents: list[Document], rank: Rank, microbatch: int) -> UpdateInputs:
+def prepare_update(documents: list[Document], rank: Rank, cut: Cut) -> UpdateInputs:
     """This rank's part of an update."""
     own = share(documents, rank.rank, rank.workers)
     return UpdateInputs(
         documents,
-        microbatches(own, microbatch),
+        cut(own),
         sum(len(document.tokens) for document in own),
         weighted_targets(documents),
     )
@@ -83,18 +90,30 @@ def run(
     state: State,
     recipe: Train,
     rank: Rank,
-    updates: Iterator[list[Document]],
+    updates: Iterable[list[Document]],
+    cut: Cut,
     watch: Stopwatch,
     tick: Callable[[], None],
 ) -> Iterator[UpdateRecord]:
     """Do every update there is, and give its record. Changes `state`.
 
-    `tick` is called between microbatches. Reading and padding documents happens outside the
-    timed part.
+    `cut` makes microbatches of a rank's share, while the update before is done. `tick` is called
+    between microbatches.
     """
-    for documents in updates:
-        inputs = prepare_update(documents, rank, recipe.microbatch)
+    for inputs in ahead(partial(prepare_update, rank=rank, cut=cut), updates):
         yield one_update(state, recipe, rank, inputs, watch, tick)
+
+
+def ahead(make: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """`make` of every item, each worked out on a thread while the one before is used."""
+    with ThreadPoolExecutor(1) as thread:
+        coming: Future[B] | None = None
+        for item in items:
+            ready, coming = coming, thread.submit(make, item)
+            if ready is not None:
+                yield ready.result()
+        if coming is not None:
+            yield coming.result()
 
 
 def one_update(
@@ -145,13 +164,10 @@ def accumulate(
     Returns this rank's sum of weighted losses: a float64 scalar on the device, no gradient.
     """
     loss_sum = torch.zeros((), dtype=torch.float64, device=rank.device)
+    precision = Precision.of(recipe)
+    compiled = recipe.packed is not None and recipe.packed.compiled
     for batch in inputs.batches:
-        part = weighted_loss_sum(
-            state.network,
-            batch.to(rank.device),
-            recipe.autocast,
-            recompute_logits=recipe.checkpointing,
-        )
+        part = weighted_loss_sum(state.network, batch.to(rank.device), precision, compiled=compiled)
         torch.autograd.backward(part / inputs.weighted_targets)
         loss_sum += part.detach()
         tick()

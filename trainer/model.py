@@ -1,23 +1,26 @@
 """Loading a causal language model, and what tasks need of it.
 
 Shape suffixes: B documents, T new positions, S cached and new positions, H hidden size, V
-vocabulary.
+vocabulary; in packed networks T positions of all documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from trainer import packed
+from trainer.attention import Segments
 from trainer.cache import Cache
 from trainer.contract import read_json
 from trainer.errors import TrainerError
 from trainer.llama import Llama, Shape
+from trainer.precision import Precision
 
 
 class Network(Protocol):
@@ -34,6 +37,14 @@ class Network(Protocol):
 
     def parameters(self) -> Mapping[str, nn.Parameter]:
         """Every trained tensor once (a tied head under the embedding's name)."""
+
+
+@runtime_checkable
+class PackedNetwork(Network, Protocol):
+    """A network that also takes documents without padding between them."""
+
+    def packed(self, ids_T: Tensor, segments: Segments, precision: Precision) -> Tensor:
+        """Last hidden states T×H, each position from its own document up to itself."""
 
 
 class KeptRows(Protocol):
@@ -59,8 +70,12 @@ class CausalModel(Network, Protocol):
         `positions_B1` count real tokens; `mask_BS` is false where the cache holds padding.
         """
 
-    def train(self, *, checkpointing: bool) -> None:
-        """Get ready for backward passes; with `checkpointing` they recompute activations."""
+    def train(self, *, checkpointing: bool, compiled: bool = False) -> None:
+        """Get ready for backward passes.
+
+        With `checkpointing` they recompute activations; with `compiled` packed documents go
+        through compiled blocks.
+        """
 
     def eval(self) -> None:
         """Get ready for forward passes only."""
@@ -71,6 +86,7 @@ class LlamaModel:
 
     def __init__(self, llama: Llama, device: torch.device, shape: Shape) -> None:
         self._llama = llama.to(device)
+        self._blocks = packed.PLAIN
         self.device = device
         self.shape = shape
 
@@ -104,9 +120,21 @@ class LlamaModel:
         cache.advance(1)
         return hidden
 
-    def train(self, *, checkpointing: bool) -> None:
-        """Keep or recompute activations."""
+    def packed(self, ids_T: Tensor, segments: Segments, precision: Precision) -> Tensor:
+        """Last hidden states of packed documents."""
+        return packed.hidden(
+            self._llama,
+            ids_T,
+            segments,
+            precision,
+            blocks=self._blocks,
+            checkpointing=self._llama.checkpointing,
+        )
+
+    def train(self, *, checkpointing: bool, compiled: bool = False) -> None:
+        """Keep or recompute activations, in plain or compiled blocks."""
         self._llama.recompute_activations(checkpointing)
+        self._blocks = packed.compiled() if compiled else packed.PLAIN
 
     def eval(self) -> None:
         """Nothing differs: a Llama has no dropout."""

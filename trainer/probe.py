@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from trainer import loop
 from trainer.batches import Document
 from trainer.contract import parameter_root
+from trainer.cutting import Cut, cut_of
 from trainer.exchange import Exchange
 from trainer.heartbeat import Heartbeat
 from trainer.job import Job
@@ -22,6 +23,9 @@ from trainer.receipts import write_receipt
 from trainer.recipe import Probe
 from trainer.timers import Stopwatch
 from trainer.train import input_files, make_state, read_updates
+
+MEMORY_SHARE = 0.95
+"""Of a GPU's memory; what a trial leaves is for pieces that do not fit together later."""
 
 
 @dataclass
@@ -43,13 +47,10 @@ class Trial:
         return sum(record.tokens for record in counted) / seconds if seconds else 0.0
 
 
-def largest_updates(
-    documents: list[Document], schedule: list[list[int]], count: int
-) -> list[list[Document]]:
-    """The updates with the most tokens, largest first; ties in the schedule's order."""
-    updates = [[documents[place] for place in places] for places in schedule]
-    updates.sort(key=lambda update: -sum(len(document.tokens) for document in update))
-    return updates[:count]
+def largest_updates(updates: list[list[Document]], count: int) -> list[list[Document]]:
+    """The updates with the most tokens, largest first; ties in the order given."""
+    largest = sorted(updates, key=lambda update: -sum(len(document.tokens) for document in update))
+    return largest[:count]
 
 
 def run(job: Job, recipe: Probe) -> None:
@@ -59,9 +60,11 @@ def run(job: Job, recipe: Probe) -> None:
     heart.beat("load", 0, recipe.trial_updates)
     with Later(parameter_root, job.model / "model.safetensors") as model_root, join(job) as rank:
         documents, schedule = read_updates(files, recipe)
-        updates = largest_updates(documents, schedule, recipe.trial_updates)
+        updates = [[documents[place] for place in places] for places in schedule]
+        cut = cut_of(recipe, updates, rank.rank, rank.workers)
+        largest = largest_updates(updates, recipe.trial_updates)
         load_s = job.beginning.elapsed()
-        trial = try_updates(job, recipe, rank, updates, heart)
+        trial = try_updates(job, recipe, rank, largest, cut, heart)
         body = {
             "microbatch": recipe.microbatch,
             "updates": len(trial.records),
@@ -81,22 +84,36 @@ def run(job: Job, recipe: Probe) -> None:
 
 
 def try_updates(
-    job: Job, recipe: Probe, rank: Rank, updates: list[list[Document]], heart: Heartbeat
+    job: Job,
+    recipe: Probe,
+    rank: Rank,
+    updates: list[list[Document]],
+    cut: Cut,
+    heart: Heartbeat,
 ) -> Trial:
     """Run updates until they are done or a rank is out of memory; then all stop together."""
     trial = Trial()
-    state = make_state(job, recipe, rank, heart)
+    if rank.device.type == "cuda":
+        torch.cuda.set_per_process_memory_fraction(MEMORY_SHARE, rank.device)
+    state = make_state(job, _without_dense(recipe), rank, heart)
     watch = Stopwatch(rank.synchronise)
     together = _together(state.exchange, rank)
     try:
         for documents in updates:
-            inputs = loop.prepare_update(documents, rank, recipe.microbatch)
+            inputs = loop.prepare_update(documents, rank, cut)
             record = loop.one_update(state, recipe, rank, inputs, watch, heart.tick, together)
             trial.records.append(record)
             heart.beat("probe", len(trial.records), len(updates), record.loss)
     except torch.OutOfMemoryError:
         trial.out_of_memory = True
     return trial
+
+
+def _without_dense(recipe: Probe) -> Probe:
+    """PowerSGD holds most when it compresses, so that is what is tried."""
+    if recipe.exchange.kind != "powersgd":
+        return recipe
+    return replace(recipe, exchange=replace(recipe.exchange, dense_updates=0))
 
 
 def _together(talk: Exchange, rank: Rank) -> loop.Attempt:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainer.contract import CONTRACT, ContractError, parse
 from trainer.errors import RecipeError
@@ -87,6 +87,25 @@ class Exchange:
     """Updates that workers take apart before they meet."""
     outer_lr: float | None = None
     outer_momentum: float | None = None
+    factors: str = "fp32"
+    """'fp32' or 'bf16': in what factors travel."""
+    dense_precision: str = "fp32"
+    """'fp32' or 'bf16': in what the large tensors of dense updates travel."""
+    warmup_updates: int | None = None
+    """Updates after the dense ones that have a higher rank; None for none."""
+    warmup_rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Documents behind each other in one row instead of padded side by side."""
+
+    compiled: bool
+    """Layers are compiled; every row is then filled up to one length."""
+    residual: str
+    """'fp32' or 'bf16': the stream that layers add to (bf16 only with autocast)."""
+    head: str
+    """Logits: 'rounded' as autocast has them, 'wide' (FP32 results) or 'fp32'."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +117,7 @@ class Train(Common):
     corpus: str
     updates: int
     microbatch: int
-    """Documents that go through the network at once."""
+    """Documents that go through the network at once; with `packed`, tokens."""
     optimizer: Optimizer
     schedule: Schedule
     clip_norm: float | None
@@ -109,6 +128,7 @@ class Train(Common):
     """'weights' or 'full-state'."""
     checkpoint_updates: int | None = None
     """Updates between checkpoints; None: none are written."""
+    packed: Packed | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,12 +198,22 @@ def _check(fields: Fields, common: dict[str, Any]) -> Check:
 
 
 def _train(fields: Fields, common: dict[str, Any]) -> Train:
-    return Train(**_train_fields(fields), **common)
+    return _fitting(Train(**_train_fields(fields), **common))
 
 
 def _probe(fields: Fields, common: dict[str, Any]) -> Probe:
     trial_updates = fields.integer("trial_updates", 1)
-    return Probe(trial_updates=trial_updates, **_train_fields(fields), **common)
+    return _fitting(Probe(trial_updates=trial_updates, **_train_fields(fields), **common))
+
+
+T = TypeVar("T", bound=Train)
+
+
+def _fitting(recipe: T) -> T:
+    narrow = recipe.packed is not None and recipe.packed.residual == "bf16"
+    if narrow and recipe.autocast is None:
+        raise RecipeError("the recipe, 'packed': 'residual' is 'bf16' and 'autocast' is null")
+    return recipe
 
 
 def _train_fields(fields: Fields) -> dict[str, Any]:
@@ -200,7 +230,10 @@ def _train_fields(fields: Fields) -> dict[str, Any]:
         "checkpointing": fields.flag("checkpointing"),
         "exchange": _exchange(fields.inner("exchange")),
         "preserve": fields.choice("preserve", "weights", "full-state"),
-        "checkpoint_updates": _checkpoint(fields.inner_if("checkpoint")),
+        "checkpoint_updates": _checkpoint(
+            fields.inner("checkpoint") if fields.has("checkpoint") else None
+        ),
+        "packed": _packed(fields.inner("packed") if fields.has("packed") else None),
     }
 
 
@@ -211,6 +244,19 @@ def _checkpoint(inner: Fields | None) -> int | None:
     updates = inner.integer("every_updates", 1)
     inner.done()
     return updates
+
+
+def _packed(inner: Fields | None) -> Packed | None:
+    """The one field of an arm that may be left out: then documents are padded."""
+    if inner is None:
+        return None
+    packed = Packed(
+        compiled=inner.flag("compiled"),
+        residual=inner.choice("residual", "fp32", "bf16"),
+        head=inner.choice("head", "rounded", "wide", "fp32"),
+    )
+    inner.done()
+    return packed
 
 
 def _optimizer(fields: Fields) -> Optimizer:
@@ -252,7 +298,13 @@ def _exchange(fields: Fields) -> Exchange:
             dense_updates=fields.integer("dense_updates", 0),
             min_compression_rate=fields.number("min_compression_rate", 0, open_ends=True),
             epsilon=fields.number("epsilon", 0),
+            **_lean(fields),
         )
+        if exchange.factors == "bf16" and exchange.residual == "local":
+            raise RecipeError(
+                "the recipe, 'exchange': 'factors' is 'bf16' and 'residual' is 'local', which "
+                "would lose what rounding takes"
+            )
     if kind == "local-windows":
         exchange = Exchange(
             kind,
@@ -262,6 +314,21 @@ def _exchange(fields: Fields) -> Exchange:
         )
     fields.done()
     return exchange
+
+
+def _lean(fields: Fields) -> dict[str, Any]:
+    """PowerSGD's fields that may be left out."""
+    found: dict[str, Any] = {
+        name: fields.choice(name, "fp32", "bf16")
+        for name in ("factors", "dense_precision")
+        if fields.has(name)
+    }
+    if fields.has("warmup"):
+        inner = fields.inner("warmup")
+        found["warmup_updates"] = inner.integer("updates", 1)
+        found["warmup_rank"] = inner.integer("rank", 1)
+        inner.done()
+    return found
 
 
 def _evaluate(fields: Fields, common: dict[str, Any]) -> Evaluate:

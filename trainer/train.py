@@ -11,6 +11,7 @@ import torch
 from trainer import checkpoint, exchange, loop, model, roots
 from trainer.batches import Document, read_documents, read_schedule
 from trainer.contract import canonical, parameter_root, parse
+from trainer.cutting import cut_of
 from trainer.heartbeat import Heartbeat
 from trainer.job import Job
 from trainer.later import Later
@@ -41,7 +42,11 @@ def make_state(job: Job, recipe: Train, rank: Rank, heart: Heartbeat) -> State:
     """The state before the first update."""
     torch.manual_seed(int.from_bytes(recipe.seed.encode()) % 2**63)
     network = model.load(job.model, rank.device, heart.tick)
-    network.train(checkpointing=recipe.checkpointing)
+    compiled = recipe.packed is not None and recipe.packed.compiled
+    if recipe.packed is not None and rank.device.type == "cuda":
+        # Only when others are refused does packed attention take its deterministic backward pass.
+        torch.set_deterministic_debug_mode("error")
+    network.train(checkpointing=recipe.checkpointing, compiled=compiled)
     return State(
         network,
         AdamW(network.parameters(), recipe.optimizer),
@@ -143,11 +148,12 @@ def _updates(arm: Arm, documents: list[Document], schedule: list[list[int]]) -> 
     """Every update, each with a line in losses-R.jsonl as soon as it is done."""
     recipe, rank, heart = arm.recipe, arm.rank, arm.heart
     chosen = [[documents[place] for place in places] for places in schedule]
+    cut = cut_of(recipe, chosen, rank.rank, rank.workers)
     left = chosen[arm.state.update :]
     arm.watch.mark("first")
     with open(arm.job.out / f"losses-{rank.rank}.jsonl", "wb", buffering=0) as journal:
         journal.write(b"".join(arm.losses))
-        records = loop.run(arm.state, recipe, rank, iter(left), arm.watch, heart.tick)
+        records = loop.run(arm.state, recipe, rank, left, cut, arm.watch, heart.tick)
         for used, record in zip(left, records, strict=True):
             arm.losses.append(canonical(record.line()) + b"\n")
             journal.write(arm.losses[-1])

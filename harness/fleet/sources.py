@@ -66,6 +66,4 @@ def _open(choice: FleetChoice, terms: FleetTerms) -> FleetSource:
         return HostsFileFleet(
             terms.run_folder, terms.fleet_id, terms.deadline_utc, patience_s=terms.patience_s
         )
-    from harness.fleet.stack import StackFleet
-
-    return StackFleet(terms.run_folder, terms.fleet_id, keep=choice.keep_hosts)
+    raise NotImplementedError(choice.kind)

@@ -94,7 +94,7 @@ def _recipe(plan: Plan) -> str:
         f"{recipe.updates} updates of {recipe.global_batch} documents ({passes:g} passes), "
         f"{recipe.optimizer.kind} at {recipe.optimizer.lr:g}, {recipe.schedule.kind} after "
         f"{recipe.schedule.warmup_updates} warm-up updates, context {recipe.context_tokens} "
-        f"tokens, {recipe.autocast or 'FP32'} passes{_checkpoints(plan)}"
+        f"tokens, {recipe.autocast or 'FP32'} passes{_packed(plan)}{_checkpoints(plan)}"
     )
 
 
@@ -104,6 +104,14 @@ def _checkpoints(plan: Plan) -> str:
         return ""
     where = "on the hosts and in the store" if stored.off_host else "on the hosts"
     return f", a checkpoint every {stored.every_updates} updates {where}"
+
+
+def _packed(plan: Plan) -> str:
+    packed = plan.recipe.packed
+    if packed is None:
+        return ""
+    kind = "compiled" if packed.compiled else "plain"
+    return f", packed rows, {kind}, residual {packed.residual}, head {packed.head}"
 
 
 def _serving(plan: Plan) -> Iterator[Row]:

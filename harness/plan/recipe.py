@@ -42,6 +42,19 @@ class Checkpoints(Model):
     """Also in the store, from where a host that lost its files gets them back."""
 
 
+class Packed(Model):
+    """Documents behind each other in rows instead of padded side by side: nothing is computed
+    for padding, and an update takes as few rows as fit.
+    """
+
+    compiled: bool
+    """Layers are compiled by torch before the first update; arms then start slower."""
+    residual: Literal["fp32", "bf16"] = "fp32"
+    """The stream that layers add to; bf16 only with autocast."""
+    head: Literal["rounded", "wide", "fp32"] = "rounded"
+    """Logits: rounded to bf16 as autocast has them, bf16 operands with FP32 results, or FP32."""
+
+
 class Recipe(Model):
     """What every arm shares."""
 
@@ -61,6 +74,14 @@ class Recipe(Model):
     """Recompute activations in the backward pass."""
     checkpoints: Checkpoints | None = None
     """Absent: none are stored, and a failed attempt begins again."""
+    packed: Packed | None = None
+    """Absent: documents are padded to the longest of their microbatch."""
+
+    @model_validator(mode="after")
+    def _narrow_stream_fits(self) -> Recipe:
+        if self.packed and self.packed.residual == "bf16" and self.autocast is None:
+            raise Misfit("/packed/residual", "a bf16 residual stream needs the autocast bf16")
+        return self
 
 
 class NoExchange(Model):
@@ -73,6 +94,13 @@ class DenseExchange(Model):
     """Every gradient summed over workers, in FP32."""
 
     kind: Literal["dense"]
+
+
+class RankWarmup(Model):
+    """Factors of a higher rank for a while; what is then not sent goes on being kept."""
+
+    updates: Count
+    rank: Count
 
 
 class PowerSGD(Model):
@@ -90,6 +118,19 @@ class PowerSGD(Model):
     """A matrix is compressed when its factors are at least this many times smaller."""
     epsilon: NotNegative
     """Added in orthogonalisation."""
+    factors: Literal["fp32", "bf16"] = "fp32"
+    """Precision in which factors travel; bf16 only with the residual 'averaged', which keeps what
+    rounding takes."""
+    dense_precision: Literal["fp32", "bf16"] = "fp32"
+    """Precision in which the large tensors of dense updates travel."""
+    warmup: RankWarmup | None = None
+    """Updates of a higher rank, after the dense ones."""
+
+    @model_validator(mode="after")
+    def _rounding_is_kept(self) -> PowerSGD:
+        if self.factors == "bf16" and self.residual == "local":
+            raise Misfit("/factors", "bf16 factors need the residual 'averaged'")
+        return self
 
 
 class LocalWindows(Model):
@@ -125,7 +166,8 @@ class Arm(Model):
     corpus: Literal["clean", "damaged"]
     workers: Count
     microbatch: Count | None = None
-    """Documents a worker puts through at once; absent: probe chooses, then it is frozen."""
+    """Documents a worker puts through at once (tokens where the recipe packs them); absent: probe
+    chooses, then it is frozen."""
     exchange: Exchange
     preserve: Literal["weights", "full-state"]
     attempts: Annotated[int, Field(ge=1, le=10)]

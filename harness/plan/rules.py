@@ -123,7 +123,13 @@ def _documents(plan: Plan) -> Iterator[Finding]:
 def _arms(plan: Plan) -> Iterator[Finding]:
     for i, arm in enumerate(plan.arms):
         share = plan.recipe.global_batch // arm.workers
-        if arm.microbatch is not None and arm.microbatch > share:
+        context = plan.recipe.context_tokens
+        if plan.recipe.packed and arm.microbatch is not None and arm.microbatch < context:
+            yield error(
+                f"/arms/{i}/microbatch",
+                f"a microbatch of {arm.microbatch} tokens cannot hold a document of {context}",
+            )
+        if not plan.recipe.packed and arm.microbatch is not None and arm.microbatch > share:
             yield error(
                 f"/arms/{i}/microbatch",
                 f"a microbatch of {arm.microbatch} is more than the {share} documents that each "
@@ -133,6 +139,12 @@ def _arms(plan: Plan) -> Iterator[Finding]:
         yield from _windows(plan, i, arm)
         if not isinstance(exchange, PowerSGD):
             continue
+        if exchange.warmup and exchange.warmup.rank <= exchange.rank:
+            yield error(
+                f"/arms/{i}/exchange/warmup/rank",
+                f"a warm-up of rank {exchange.warmup.rank} is no higher than the rank "
+                f"{exchange.rank} that follows",
+            )
         if exchange.dense_updates >= plan.recipe.updates:
             yield error(
                 f"/arms/{i}/exchange/dense_updates",

@@ -6,6 +6,7 @@ from harness.plan.plan import Plan
 from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 
 FP32_BYTES = 4
+BF16_BYTES = 2
 MOMENTS = 2
 """AdamW keeps two values a parameter."""
 RECORD_BYTES = 10**9

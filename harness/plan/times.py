@@ -42,6 +42,8 @@ def _said(what: str, seconds: float | None, source: str) -> Predicted:
 
 def _train(plan: Plan, arm: Arm, device: Device | None, prepared: Prepared | None) -> Predicted:
     what, recipe, size = f"train {arm.name}", plan.recipe, plan.model.parameters
+    if recipe.packed is not None and device != "cpu":
+        return _said(what, None, UNKNOWN)  # rates on GPUs were measured with padded documents
     rate = update_rate(device, size, recipe.global_batch, arm.workers, arm.exchange.kind)
     if rate is not None:
         return _said(what, recipe.updates * rate.seconds + rate.other_seconds, rate.source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.plan.plan import Plan
 from harness.plan.recipe import Arm, LocalWindows, PowerSGD
-from harness.plan.sizes import FP32_BYTES
+from harness.plan.sizes import BF16_BYTES, FP32_BYTES
 
 
 def dense_updates(plan: Plan, arm: Arm) -> int:
@@ -25,4 +25,6 @@ def dense_bytes(plan: Plan, arm: Arm) -> int | None:
     parameters = plan.model.parameters
     if parameters is None:
         return None
-    return 2 * (arm.workers - 1) * parameters * FP32_BYTES * dense_updates(plan, arm)
+    narrow = isinstance(arm.exchange, PowerSGD) and arm.exchange.dense_precision == "bf16"
+    number_bytes = BF16_BYTES if narrow else FP32_BYTES
+    return 2 * (arm.workers - 1) * parameters * number_bytes * dense_updates(plan, arm)

@@ -83,14 +83,20 @@ def exchange_words(arm: Arm) -> str:
     if not isinstance(exchange, PowerSGD):
         return exchange.kind
     feedback = "error feedback" if exchange.error_feedback else "no error feedback"
+    dense = "BF16 dense" if exchange.dense_precision == "bf16" else "dense"
+    warm = exchange.warmup
     return (
-        f"powersgd rank {exchange.rank}, {feedback}, {exchange.dense_updates} dense updates first"
+        f"powersgd rank {exchange.rank}, {feedback}, {exchange.dense_updates} {dense} updates first"
+        + (f", then {warm.updates} of rank {warm.rank}" if warm else "")
+        + (", BF16 factors" if exchange.factors == "bf16" else "")
     )
 
 
 def arm_words(plan: Plan, arm: Arm) -> str:
     """Workers, exchange, corpus and batch of an arm."""
-    micro = f"microbatch {arm.microbatch}" if arm.microbatch else "microbatch chosen by probe"
+    unit = " tokens" if plan.recipe.packed else ""
+    chosen = f"microbatch {arm.microbatch}{unit}"
+    micro = chosen if arm.microbatch else "microbatch chosen by probe"
     return (
         f"{arm.workers} worker(s), exchange {exchange_words(arm)}, corpus {arm.corpus}, "
         f"{plan.recipe.global_batch // arm.workers} documents a worker and update, {micro}, "

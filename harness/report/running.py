@@ -37,7 +37,7 @@ _MEASUREMENTS: tuple[tuple[str, Callable[[ArmResult], Shown], str], ...] = (
     ("workers", lambda a: (a.workers, None), ""),
     ("exchange", lambda a: (a.exchange, None), ""),
     ("corpus", lambda a: (a.corpus, None), ""),
-    ("microbatch", lambda a: (a.microbatch, None), "documents"),
+    ("microbatch", lambda a: (a.microbatch, None), "documents; tokens where the plan packs them"),
     ("updates", lambda a: (a.updates, None), ""),
     ("sum of updates", _timer(lambda t: t.update_sum), "leaves out data loading between updates"),
     ("median update", _timer(lambda t: t.update_median), "device synchronised"),

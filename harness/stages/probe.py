@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from harness import jobs, machine, outputs, recipes
 from harness.errors import Waiting
 from harness.hosts.protocol import Host
+from harness.plan import Plan
 from harness.plan.recipe import Arm
 from harness.rank_bodies import ProbeBody, body_of, read_rank_receipt
 from harness.receipts import (
@@ -19,7 +22,12 @@ from harness.stages.stamp import Stamp
 from harness.study import Receipts, Study
 
 TRIAL_UPDATES = 1
+PACKED_TRIAL_UPDATES = 2
+"""The first one compiles."""
 TRIAL_S = 1800
+LARGEST_ROW = {"cuda": 17408, "cpu": 2048}
+"""Tokens of the first trial: about four rows an update of the batched study on one GPU; on a CPU
+a row's activations must fit beside everything else."""
 
 
 def probe(study: Study, done: Receipts, stamp: Stamp) -> ProbeReceipt:
@@ -44,21 +52,35 @@ def probe(study: Study, done: Receipts, stamp: Stamp) -> ProbeReceipt:
 
 
 def _arm(study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...]) -> list[Trial]:
-    share = study.plan.recipe.global_batch // arm.workers
-    sizes = [arm.microbatch] if arm.microbatch else _halves(share)
+    device = done.of(PreflightReceipt).device
     trials: list[Trial] = []
-    for size in sizes:
-        trials.append(_trial(study, done, arm, hosts, min(size, share)))
+    for size in sizes(study.plan, arm, device):
+        trials.append(_trial(study, done, arm, hosts, size))
         if trials[-1].ok:
             break
     return trials
 
 
-def _halves(share: int) -> list[int]:
-    sizes = [share]
-    while sizes[-1] > 1:
-        sizes.append((sizes[-1] + 1) // 2)
-    return sizes
+def sizes(plan: Plan, arm: Arm, device: str) -> list[int]:
+    """Microbatches to try, largest first: documents, or tokens where the recipe packs them.
+
+    Tokens fall by a quarter a step, and not below the longest document there may be.
+    """
+    recipe, share = plan.recipe, plan.recipe.global_batch // arm.workers
+    if arm.microbatch:
+        return [arm.microbatch if recipe.packed else min(arm.microbatch, share)]
+    if recipe.packed is None:
+        return list(_falling(share, 1, lambda size: (size + 1) // 2))
+    least = recipe.context_tokens
+    return list(_falling(max(LARGEST_ROW[device], least), least, lambda size: size * 3 // 4))
+
+
+def _falling(first: int, last: int, smaller: Callable[[int], int]) -> Iterator[int]:
+    size = first
+    while size > last:
+        yield size
+        size = smaller(size)
+    yield last
 
 
 def _accept(study: Study, group: jobs.GroupJob) -> None:
@@ -70,6 +92,7 @@ def _trial(
 ) -> Trial:
     provisioned = done.of(ProvisionReceipt)
     fleet = study.fleet(provisioned)
+    updates = PACKED_TRIAL_UPDATES if study.plan.recipe.packed else TRIAL_UPDATES
     group = jobs.GroupJob(
         key=f"probe/{arm.name}-{microbatch}/1",
         recipe=recipes.probe(
@@ -78,7 +101,7 @@ def _trial(
             microbatch=microbatch,
             device=done.of(PreflightReceipt).device,
             threads=machine.threads_of(study.plan, provisioned, arm.workers),
-            trial_updates=TRIAL_UPDATES,
+            trial_updates=min(study.plan.recipe.updates, updates),
         ),
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,

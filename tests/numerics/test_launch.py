@@ -46,6 +46,12 @@ FAULTS: dict[str, dict[str, Any]] = {
     "'optimizer' lacks the field 'kind'": {"optimizer": {}},
     "'schedule' is not an object": {"schedule": None},
     "'exchange' has unknown fields: 'rank'": {"exchange": {"kind": "none", "rank": 3}},
+    "'head' is 'narrow'": {"packed": tiny.packed(head="narrow")},
+    "'packed' is not an object": {"packed": None},
+    "'residual' is 'bf16' and 'autocast' is null": {"packed": tiny.packed(residual="bf16")},
+    "'factors' is 'bf16' and 'residual' is 'local'": {
+        "exchange": tiny.powersgd(factors="bf16", residual="local")
+    },
     "'residual' is 'global'": {"exchange": tiny.powersgd(residual="global")},
 }
 

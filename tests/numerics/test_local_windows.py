@@ -12,6 +12,7 @@ from tests.numerics import tiny, work
 from tests.numerics.ranks_pool import run_ranks
 from trainer import loop
 from trainer.batches import Document
+from trainer.cutting import cut_of
 from trainer.ranks import Rank
 from trainer.recipe import Train
 from trainer.state import State
@@ -61,7 +62,8 @@ def simulated(folder: Path, recipe: Train) -> dict[str, torch.Tensor]:
 
 def step_alone(state: State, recipe: Train, rank: int, documents: list[Document]) -> None:
     """One worker's step: its documents' share of the loss, times the workers."""
-    inputs = loop.prepare_update(documents, Rank(rank, WORKERS, work.CPU), recipe.microbatch)
+    cut = cut_of(recipe, [documents], rank, WORKERS)
+    inputs = loop.prepare_update(documents, Rank(rank, WORKERS, work.CPU), cut)
     loop.accumulate(state, recipe, Rank(0, 1, work.CPU), inputs, lambda: None)
     gradients = state.gradients()
     for gradient in gradients.values():

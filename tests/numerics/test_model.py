@@ -18,6 +18,7 @@ from trainer.errors import TrainerError
 from trainer.generate import generate
 from trainer.hub_model import load_hub_model
 from trainer.objective import weighted_loss_sum
+from trainer.precision import Precision
 
 
 def variant(model_folder: Path, folder: Path, *, untied: bool = False, **changes: object) -> Path:
@@ -48,7 +49,7 @@ def test_losses_gradients_and_answers_equal_transformers(
     sums = []
     for network in (own, hub):
         network.train(checkpointing=False)
-        total = weighted_loss_sum(network, batch, None)
+        total = weighted_loss_sum(network, batch, Precision())
         torch.autograd.backward(total)
         sums.append(total.item())
     assert sums[0] == pytest.approx(sums[1], rel=1e-6)

@@ -75,8 +75,19 @@ def recipe(workers: int, **changes: object):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(
-    ("workers", "microbatch", "reverse"),
-    [(1, 3, False), (1, 100, False), (2, 4, False), (2, 4, True), (3, 2, False), (4, 1, True)],
+    ("workers", "microbatch", "reverse", "packed"),
+    [
+        (1, 3, False, None),
+        (1, 100, False, None),
+        (2, 4, False, None),
+        (2, 4, True, None),
+        (3, 2, False, None),
+        (4, 1, True, None),
+        (1, 40, False, tiny.packed()),
+        (1, 1000, False, tiny.packed()),
+        (2, 60, True, tiny.packed(head="wide")),
+        (1, 130, False, tiny.packed(head="fp32")),
+    ],
 )
 def test_batched_ranks_equal_plain_documents(
     model_folder: Path,
@@ -84,13 +95,15 @@ def test_batched_ranks_equal_plain_documents(
     workers: int,
     microbatch: int,
     reverse: bool,
+    packed: dict[str, object] | None,
 ) -> None:
     losses, norms, parameters = plain
+    changes = {} if packed is None else {"packed": packed}
     ranks = run_ranks(
         work.train,
         workers,
         model_folder,
-        recipe(workers, microbatch=microbatch),
+        recipe(workers, microbatch=microbatch, **changes),
         updates(),
         reverse,
     )

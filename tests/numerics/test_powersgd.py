@@ -129,3 +129,56 @@ def test_bytes_are_those_of_the_factors() -> None:
     (ranks,) = rounds(tiny.powersgd(rank=2), workers=2, count=1)
     numbers = 2 * (12 + 20) * 2 + (30 + 7) * 2 + (6 + 20) * 2 + 9
     assert ranks[0]["sent_bytes"] == numbers * 8
+
+
+def test_bf16_factors_halve_the_bytes_and_lose_nothing() -> None:
+    narrow = rounds(tiny.powersgd(rank=2, factors="bf16"), workers=2, dtype=torch.float32)
+    wide = rounds(tiny.powersgd(rank=2), workers=2, dtype=torch.float32)
+    factors = 2 * (12 + 20) * 2 + (30 + 7) * 2 + (6 + 20) * 2
+    assert wide[0][0]["sent_bytes"] - narrow[0][0]["sent_bytes"] == factors * 2
+    for ranks, exact in zip(narrow, wide, strict=True):
+        for name in MATRICES:
+            had = total(ranks, "own", name).reshape(SHAPES[name][0], -1)
+            had = had + total(ranks, "before", name)
+            sent = ranks[0]["out"][name].double().reshape(had.shape)
+            torch.testing.assert_close(sent + total(ranks, "after", name), had, rtol=0, atol=1e-5)
+            assert torch.equal(ranks[0]["out"][name], ranks[1]["out"][name])
+            if ranks is narrow[0]:  # later rounds have kept other things
+                error = (ranks[0]["out"][name] - exact[0]["out"][name]).norm()
+                assert 0 < error < 0.02 * exact[0]["out"][name].norm()
+
+
+def test_dense_updates_in_bf16_err_by_their_rounding() -> None:
+    wide = {"wide": (1200, 1200)}  # 5.8 MB: large enough to travel by itself
+    recipes = [
+        tiny.exchange_recipe(tiny.powersgd(dense_updates=1, dense_precision=kind))
+        for kind in ("bf16", "fp32")
+    ]
+    narrow, exact = (
+        run_ranks(work.exchange_rounds, 2, recipe, 1, wide, torch.float32)[0][0]
+        for recipe in recipes
+    )
+    assert narrow["sent_bytes"] * 2 == exact["sent_bytes"] == 1200 * 1200 * 4
+    error = (narrow["out"]["wide"] - exact["out"]["wide"]).norm() / exact["out"]["wide"].norm()
+    assert 1e-4 < error < 2**-8
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.2])
+def test_a_warm_up_of_higher_rank_hands_over_what_it_kept(rate: float) -> None:
+    """At the rate 1.2 the tall matrix is sent whole while the rank is 6, and compressed later."""
+    warm = tiny.powersgd(
+        rank=2, min_compression_rate=rate, dense_updates=1, warmup={"updates": 1, "rank": 6}
+    )
+    dense, first, second = rounds(warm, dtype=torch.float64)
+    assert dense[0]["after"] == {}
+    assert first[0]["factors"]["q.a"].shape == (20, 6)
+    assert second[0]["factors"]["q.a"].shape == (20, 2)
+    assert ("q.tall" in first[0]["factors"]) == (rate < 1)
+    assert "q.tall" in second[0]["factors"]
+    for ranks in (first, second):
+        for name in MATRICES & ranks[0]["after"].keys():
+            had = total(ranks, "own", name).reshape(SHAPES[name][0], -1)
+            had = had + total(ranks, "before", name)
+            sent = ranks[0]["out"][name].reshape(had.shape)
+            torch.testing.assert_close(sent + total(ranks, "after", name), had, rtol=0, atol=1e-12)
+    assert first[0]["sent_bytes"] > second[0]["sent_bytes"]

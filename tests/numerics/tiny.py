@@ -102,6 +102,11 @@ def powersgd(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def packed(**changes: Any) -> dict[str, Any]:
+    """Documents in rows; `microbatch` then counts tokens."""
+    return {"compiled": False, "residual": "fp32", "head": "rounded"} | changes
+
+
 def train(**changes: Any) -> recipes.Train:
     """The same recipe, parsed."""
     recipe = recipes.from_value(train_recipe(**changes))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trainer import checkpoint, exchange, loop, model, peers, roots, start
 from trainer.batches import Document
+from trainer.cutting import cut_of
 from trainer.exchange import PowerSGD
 from trainer.ranks import Rank
 from trainer.recipe import Exchange, Train
@@ -27,7 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def make_state(folder: Path, recipe: Train, workers: int) -> State:
     network = model.load(folder, CPU)
-    network.train(checkpointing=recipe.checkpointing)
+    compiled = recipe.packed is not None and recipe.packed.compiled
+    network.train(checkpointing=recipe.checkpointing, compiled=compiled)
     optimizer = AdamW(network.parameters(), recipe.optimizer)
     return State(
         network,
@@ -50,7 +52,8 @@ def train(
     """
     state = make_state(folder, recipe, workers)
     seat = Rank(workers - 1 - rank if reverse else rank, workers, CPU)
-    records = list(loop.run(state, recipe, seat, iter(updates), Stopwatch(), lambda: None))
+    cut = cut_of(recipe, updates, seat.rank, workers)
+    records = list(loop.run(state, recipe, seat, updates, cut, Stopwatch(), lambda: None))
     return {
         "records": records,
         "parameters": {name: p.detach().numpy() for name, p in state.parameters().items()},

@@ -52,11 +52,22 @@ def total(values: Tensor) -> Tensor:
     return summed
 
 
-def sum_tensors(tensors: Sequence[Tensor], workers: int) -> Sent:
+def sum_tensors(tensors: Sequence[Tensor], workers: int, travel: torch.dtype | None = None) -> Sent:
     """Sum each tensor over ranks in place; the order must be the same on every rank.
 
-    Large ones are reduced where they lie, small ones through one flat copy.
+    Large ones are reduced where they lie, small ones through one flat copy. With `travel` large
+    ones are rounded to that type, sent and summed in it, one at a time.
     """
+    if travel is not None:
+        narrow = [tensor for tensor in tensors if _bytes(tensor) >= _SMALL_BYTES]
+        rest = [tensor for tensor in tensors if _bytes(tensor) < _SMALL_BYTES]
+        sent = sum_tensors(rest, workers) if rest else Sent()
+        for tensor in narrow:
+            copy = tensor.to(travel)
+            dist.all_reduce(copy)
+            tensor.copy_(copy)
+            sent += all_reduce_bytes(_bytes(copy), workers)
+        return sent
     small = [tensor for tensor in tensors if _bytes(tensor) < _SMALL_BYTES]
     large = [tensor for tensor in tensors if _bytes(tensor) >= _SMALL_BYTES]
     waiting: list[Any] = [dist.all_reduce(tensor, async_op=True) for tensor in large]

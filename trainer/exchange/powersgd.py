@@ -7,7 +7,8 @@ Gradients arrive as shares of a sum (not of a mean). With M_i a rank's share plu
     P = orthogonal(sum_i M_i Q),  Q' = sum_i M_i^T P,  sent = P Q'^T,
 and what rank i keeps for the next update is
     'averaged':  M_i - sent / workers          'local':  M_i - P (M_i^T P)^T.
-In both, what was sent plus what all ranks keep equals what all ranks had.
+In both, what was sent plus what all ranks keep equals what all ranks had; in 'averaged' also when
+factors travel in BF16, since `sent` is made of the factors as they arrived.
 """
 
 from __future__ import annotations
@@ -47,26 +48,29 @@ class PowerSGD:
     def __init__(self, recipe: Recipe, workers: int, seed: str) -> None:
         assert recipe.rank is not None and recipe.dense_updates is not None
         assert recipe.min_compression_rate is not None and recipe.epsilon is not None
-        self._rank = recipe.rank
+        self._recipe = recipe
         self._dense_updates = recipe.dense_updates
         self._min_rate = recipe.min_compression_rate
         self._epsilon = recipe.epsilon
-        self._feedback = bool(recipe.error_feedback)
         self._local_residual = recipe.residual == "local"
         self._workers = workers
         self._seed = seed
         self._groups: list[_Group] | None = None
+        self._groups_rank = 0
         self._restored: dict[str, Tensor] = {}
 
     def reduce(self, gradients: Mapping[str, Tensor], update: int) -> Sent:
-        """Mutates `gradients` into sums over ranks: exact ones in the first `dense_updates`
+        """Mutates `gradients` into sums over ranks: whole ones in the first `dense_updates`
         updates and for small tensors, low-rank ones otherwise. Keeps the difference.
         """
         names = sorted(gradients)
         if update <= self._dense_updates:
-            return sum_tensors([gradients[name] for name in names], self._workers)
-        if self._groups is None:
-            self._groups = self._make_groups(gradients)
+            travel = torch.bfloat16 if self._recipe.dense_precision == "bf16" else None
+            return sum_tensors([gradients[name] for name in names], self._workers, travel)
+        rank = self._rank_of(update)
+        if self._groups is None or rank != self._groups_rank:
+            self._groups = self._make_groups(gradients, rank, self._groups or [])
+            self._groups_rank = rank
         compressed = {name for group in self._groups for name in group.names}
         rest = [gradients[name] for name in names if name not in compressed]
         sent = sum_tensors(rest, self._workers) if rest else Sent()
@@ -76,13 +80,21 @@ class PowerSGD:
         """Nothing is left to agree on."""
         return Sent()
 
+    def _rank_of(self, update: int) -> int:
+        """The rank of an update's factors: a higher one while warming up."""
+        assert self._recipe.rank is not None
+        if self._recipe.warmup_rank is None or self._recipe.warmup_updates is None:
+            return self._recipe.rank
+        warming = update <= self._dense_updates + self._recipe.warmup_updates
+        return self._recipe.warmup_rank if warming else self._recipe.rank
+
     def total(self, values: Tensor) -> Tensor:
         """The sum over ranks of a few numbers."""
         return total(values)
 
     def state(self) -> dict[str, Tensor]:
         """Factors (`q.NAME`) and kept differences (`kept.NAME`), as matrices."""
-        state = {}
+        state = dict(self._restored)  # what no update has taken up yet
         for group in self._groups or []:
             for i, name in enumerate(group.names):
                 state[f"q.{name}"] = group.q_nck[i]
@@ -99,40 +111,64 @@ class PowerSGD:
         """Nothing of its own."""
         return {}
 
-    def _make_groups(self, gradients: Mapping[str, Tensor]) -> list[_Group]:
+    def _make_groups(
+        self, gradients: Mapping[str, Tensor], rank: int, before: list[_Group]
+    ) -> list[_Group]:
+        """`before` are the groups of another rank: what they kept, and what of their factors
+        fits, goes on.
+        """
+        for group in before:
+            for i, name in enumerate(group.names):
+                self._restored[f"q.{name}"] = group.q_nck[i]
+        old = {tuple(group.names): group.kept_nrc for group in before}
         shapes = {
             name: _matrix_shape(gradient)
             for name, gradient in sorted(gradients.items())
-            if gradient.ndim >= 2 and self._compresses(*_matrix_shape(gradient))
+            if gradient.ndim >= 2 and self._compresses(*_matrix_shape(gradient), rank)
         }
-        return [
-            self._make_group(names, shapes[names[0]], gradients[names[0]])
-            for names in _by_shape(shapes)
+        names_of = _by_shape(shapes)
+        if before and {tuple(names) for names in names_of} != old.keys():
+            self._restored |= {
+                f"kept.{name}": kept_rc
+                for names, kept_nrc in old.items()
+                if kept_nrc is not None
+                for name, kept_rc in zip(names, kept_nrc, strict=True)
+            }
+            old = {}
+        made = [
+            self._make_group(names, gradients[names[0]], rank, old.get(tuple(names)))
+            for names in names_of
         ]
+        self._restored = {}
+        return made
 
-    def _make_group(self, names: list[str], shape: tuple[int, int], like: Tensor) -> _Group:
-        """Fresh factors and nothing kept, or what `restore` brought."""
-        was = self._restored
+    def _make_group(
+        self, names: list[str], like: Tensor, rank: int, kept_nrc: Tensor | None
+    ) -> _Group:
+        """Fresh factors and nothing kept, or what `restore` or another rank brought."""
+        was, shape = self._restored, _matrix_shape(like)
         factors = [
-            was[f"q.{name}"] if f"q.{name}" in was else self._first_factor(name, *shape)
+            was[f"q.{name}"][:, :rank]
+            if f"q.{name}" in was
+            else self._first_factor(name, *shape, rank)
             for name in names
         ]
-        kept = like.new_zeros(len(names), *shape) if self._feedback else None
-        if kept is not None:
-            for kept_rc, name in zip(kept, names, strict=True):
+        if self._recipe.error_feedback and kept_nrc is None:
+            kept_nrc = like.new_zeros(len(names), *shape)
+            for kept_rc, name in zip(kept_nrc, names, strict=True):
                 if f"kept.{name}" in was:
                     kept_rc.copy_(was[f"kept.{name}"])
-        return _Group(names, torch.stack(factors).to(like), kept)
+        return _Group(names, torch.stack(factors).to(like), kept_nrc)
 
-    def _compresses(self, rows: int, columns: int) -> bool:
-        rank = min(self._rank, rows, columns)
+    def _compresses(self, rows: int, columns: int, rank: int) -> bool:
+        rank = min(rank, rows, columns)
         return rows * columns >= self._min_rate * rank * (rows + columns)
 
-    def _first_factor(self, name: str, rows: int, columns: int) -> Tensor:
+    def _first_factor(self, name: str, rows: int, columns: int, rank: int) -> Tensor:
         """Normal deviates that depend on seed and name alone, so all ranks draw the same."""
         digest = hashlib.sha256(f"{self._seed}\n{name}".encode()).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
-        rank = min(self._rank, rows, columns)
+        rank = min(rank, rows, columns)
         return torch.randn(columns, rank, generator=generator, dtype=torch.float64)
 
     def _reduce_matrices(self, groups: list[_Group], gradients: Mapping[str, Tensor]) -> Sent:
@@ -148,13 +184,14 @@ class PowerSGD:
         )
         for group, matrix_nrc, p_nrk in zip(groups, matrices, left.views, strict=True):
             torch.bmm(matrix_nrc, group.q_nck, out=p_nrk)
-        sent = left.sum(self._workers)
+        travel = torch.bfloat16 if self._recipe.factors == "bf16" else None
+        sent = left.sum(self._workers, travel)
         bases = [orthogonalise(p_nrk, self._epsilon) for p_nrk in left.views]
         right = _Factors([tuple(group.q_nck.shape) for group in groups], like=matrices[0])
         for matrix_nrc, basis_nrk, q_nck in zip(matrices, bases, right.views, strict=True):
             torch.bmm(matrix_nrc.mT, basis_nrk, out=q_nck)
         own = [q_nck.clone() for q_nck in right.views] if self._local_residual else right.views
-        sent += right.sum(self._workers)
+        sent += right.sum(self._workers, travel)
         for i, group in enumerate(groups):
             group.q_nck = right.views[i]
             self._give(group, gradients, bases[i], own[i])
@@ -164,8 +201,8 @@ class PowerSGD:
         """The matrices to send: this update's shares plus what was kept (in its buffer)."""
         if group.kept_nrc is None:
             return torch.stack([_matrix(gradients[name]) for name in group.names])
-        for kept_rc, name in zip(group.kept_nrc, group.names, strict=True):
-            kept_rc.add_(_matrix(gradients[name]))
+        given = [_matrix(gradients[name]) for name in group.names]
+        torch._foreach_add_(list(group.kept_nrc.unbind()), given)
         return group.kept_nrc
 
     def _give(
@@ -173,12 +210,13 @@ class PowerSGD:
     ) -> None:
         """Write what was sent into the gradients, and keep the rest."""
         for i, name in enumerate(group.names):
-            sent_rc = _matrix(gradients[name])
-            torch.mm(basis_nrk[i], group.q_nck[i].mT, out=sent_rc)
-            if group.kept_nrc is not None and not self._local_residual:
-                group.kept_nrc[i].sub_(sent_rc, alpha=1 / self._workers)
-        if group.kept_nrc is not None and self._local_residual:
+            torch.mm(basis_nrk[i], group.q_nck[i].mT, out=_matrix(gradients[name]))
+        if group.kept_nrc is None:
+            return
+        if self._local_residual:
             group.kept_nrc.baddbmm_(basis_nrk, own_nck.mT, alpha=-1)
+        else:
+            group.kept_nrc.baddbmm_(basis_nrk, group.q_nck.mT, alpha=-1 / self._workers)
 
 
 class _Factors:
@@ -192,10 +230,13 @@ class _Factors:
             for piece, shape in zip(torch.split(self._flat, sizes), shapes, strict=True)
         ]
 
-    def sum(self, workers: int) -> Sent:
-        """Sum over ranks, in place."""
-        dist.all_reduce(self._flat)
-        return all_reduce_bytes(self._flat.numel() * self._flat.element_size(), workers)
+    def sum(self, workers: int, travel: torch.dtype | None) -> Sent:
+        """Sum over ranks, in place; with `travel` rounded to that type and summed in it."""
+        flat = self._flat if travel is None else self._flat.to(travel)
+        dist.all_reduce(flat)
+        if travel is not None:
+            self._flat.copy_(flat)
+        return all_reduce_bytes(flat.numel() * flat.element_size(), workers)
 
 
 def _by_shape(shapes: Mapping[str, tuple[int, ...]]) -> list[list[str]]:
