@@ -43,8 +43,12 @@ def gate(
     preserved: Callable[[], bool],
     released: bool,
 ) -> pulumi.Stash:
-    """The last resource. Its delete hook is registered also when it is not bound, so that
-    `destroy --run-program` of a state that still binds it asks the live store."""
+    """The last resource; released, one of the first and without hosts, so that it lets go before a
+    host that is gone stops the program.
+
+    Its delete hook is registered also when it is not bound, so that `destroy --run-program` of a
+    state that still binds it asks the live store.
+    """
 
     def refuse(_: pulumi.ResourceHookArgs) -> None:
         if not preserved():
@@ -60,11 +64,10 @@ def gate(
         "preservation-gate",
         input={"fleet": admitted.fleet, "admitted": sealed_by.input, "hosts": [*instance_ids]},
         opts=pulumi.ResourceOptions(
-            # Released it waits for nothing: it must let go even when a host cannot be read.
-            depends_on=[] if released else [*after],
+            depends_on=[*after],
             hooks=None if released else armed,
             protect=not released,
-            replace_on_changes=["input"],
+            replace_on_changes=None if released else ["input"],
             delete_before_replace=True,
         ),
     )

@@ -59,6 +59,8 @@ def _declare(wiring: Wiring, released: bool) -> None:
     )
     hooks = HostHooks(wiring, released)
     after: list[pulumi.Resource] = [first, network, access, identity, bucket, deadlines]
+    if released:
+        after.append(_gate(wiring, first, [], [], released))
     hosts: list[Host] = []
     schedules: list[HostDeadline] = []
     for slot in range(admitted.count):
@@ -94,15 +96,26 @@ def _declare(wiring: Wiring, released: bool) -> None:
         hosts.append(host)
         schedules.append(schedule)
         after = [*after, host, schedule]
-    gate(
-        admitted=admitted,
+    if not released:
+        _gate(wiring, first, hosts, after, released)
+    pulumi.export(OUTPUT, _outputs(admitted, access, deadlines, hosts, schedules, released))
+
+
+def _gate(
+    wiring: Wiring,
+    first: pulumi.Stash,
+    hosts: Sequence[Host],
+    after: Sequence[pulumi.Resource],
+    released: bool,
+) -> pulumi.Stash:
+    return gate(
+        admitted=wiring.admitted,
         sealed_by=first,
         instance_ids=[host.instance.id for host in hosts],
         after=after,
         preserved=wiring.preserved,
         released=released,
     )
-    pulumi.export(OUTPUT, _outputs(admitted, access, deadlines, hosts, schedules, released))
 
 
 def _outputs(

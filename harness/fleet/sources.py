@@ -66,4 +66,6 @@ def _open(choice: FleetChoice, terms: FleetTerms) -> FleetSource:
         return HostsFileFleet(
             terms.run_folder, terms.fleet_id, terms.deadline_utc, patience_s=terms.patience_s
         )
-    raise NotImplementedError(choice.kind)
+    from harness.fleet.stack import StackFleet
+
+    return StackFleet(terms.run_folder, terms.fleet_id, keep=choice.keep_hosts)

@@ -54,7 +54,7 @@ def test_up_refused_destroy_released_destroy_and_nothing_left_twice(
         assert seen.everything() == stands
 
         told.is_preserved = True
-        engine.up(told.program, "--expect-no-changes").ok()
+        engine.up(told.program).ok()
         assert outputs(engine).gate == "released"
         assert seen.everything() == stands
         engine.destroy().ok()

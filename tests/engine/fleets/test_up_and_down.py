@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
+from harness.clock import Clock
 from harness.cloud.residue import residue
-from tests.engine.fleets.workshop import Workshop
+from harness.fleet import engine
+from harness.journal import Journal
+from harness.launch.fleets import Joined, driving
+from harness.receipts import PreserveReceipt, ReleaseReceipt
+from tests.engine.fleets.workshop import ROOT, Workshop
 
 ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -45,3 +54,87 @@ def test_up_again_and_down_leave_only_the_bucket(workshop: Workshop) -> None:
     assert len(resources.hosts) == 2 and all(host.seconds for host in resources.hosts)
     assert s3.head_bucket(Bucket=admitted.bucket)
     assert workshop.harness("down").code == 2, "there is no fleet any more"
+
+
+END = """
+import sys
+from pathlib import Path
+from harness.fleet.stack import StackFleet
+fleet = StackFleet(Path(sys.argv[1]), sys.argv[2], keep=sys.argv[3] == "keep")
+print("\\n".join(fleet.end()))
+print(len(fleet.residue()))
+"""
+
+
+def end_by_run(workshop: Workshop, folder: Path, keep: str = "") -> str:
+    """What the run's terminate stage does, in a process of its own."""
+    argv = [sys.executable, "-c", END, str(folder), workshop.admitted.fleet, keep]
+    done = subprocess.run(
+        argv, env=workshop.environment, cwd=workshop.folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_hosts_end_only_after_the_release_and_then_plain_destroy_works(
+    workshop: Workshop,
+) -> None:
+    workshop.harness("up").ok()
+    folder = workshop.runs / "toy" / "20261130-000000-aaaa"
+    journal = Journal(folder / "journal.jsonl", Clock())
+    joined = Joined(
+        run=folder.name, plan=str(workshop.plan), plan_hash="a" * 64, folder=str(folder)
+    )
+    with driving(workshop.place, Clock()) as fleets:
+        fleets.note("study", joined.to_json())
+
+    refused = workshop.harness("down")
+    assert refused.code == 3 and "its evidence is not preserved" in refused.err
+    assert "because of the study" in end_by_run(workshop, folder)
+    plain = pulumi(workshop, "destroy")
+    assert plain.returncode != 0 and workshop.slots(*ALIVE) == ["0", "1"]
+
+    common: dict[str, Any] = {
+        "run": folder.name, "plan_hash": "a" * 64, "started_utc": "x", "finished_utc": "x",
+        "seconds": 0.0, "inputs": {},
+    }  # fmt: skip
+    preserve = PreserveReceipt(
+        **common, stage="preserve", store="s3", reader_pid=1, reader="x", objects=(), bytes=0
+    )
+    release = ReleaseReceipt(
+        **common, stage="release", released=True, basis="preserved", why="read back whole"
+    )
+    journal.append("receipt", "preserve", preserve.to_json())
+    journal.append("receipt", "release", release.to_json())
+    journal.close()
+    assert "kept as asked" in end_by_run(workshop, folder, "keep")
+    assert workshop.slots(*ALIVE) == ["0", "1"]
+
+    said = end_by_run(workshop, folder)
+    assert said.count("terminated") == 2 and said.endswith("\n0\n")
+    assert workshop.slots(*ALIVE) == []
+    assert workshop.resources().state == "stack still present"
+    gone = pulumi(workshop, "destroy")
+    assert gone.returncode == 0, gone.stdout
+    assert left(workshop) == ()
+
+
+def pulumi(workshop: Workshop, verb: str) -> subprocess.CompletedProcess[str]:
+    """The plain command, without any flag that a gate would need."""
+    return subprocess.run(
+        [engine.find(ROOT), verb, "--yes", "--skip-preview", "--stack", "toy", "--non-interactive"],
+        env={**workshop.environment, "PULUMI_CONFIG_PASSPHRASE": ""},
+        cwd=workshop.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_access_changes_the_rule_and_leaves_up_nothing_to_do(workshop: Workshop) -> None:
+    workshop.harness("up").ok()
+    done = workshop.harness("access", "--address", "203.0.113.9", "--json").ok()
+    assert json.loads(done.out)["rules"] == 1
+    assert workshop.admitted.operator_cidr == "203.0.113.9/32"
+    pages = workshop.cloud.client("ec2").describe_security_group_rules()["SecurityGroupRules"]
+    ssh = [rule["CidrIpv4"] for rule in pages if rule.get("FromPort") == 22 and "CidrIpv4" in rule]
+    assert ssh == ["203.0.113.9/32"]
+    assert Path(workshop.folder / "Pulumi.toy.yaml").read_text().count("203.0.113.9/32") == 1

@@ -90,10 +90,10 @@ class Workshop:
         fixed = ["--address", "198.51.100.7"] if verb in ("admit", "up", "access") else []
         return [verb, str(self.plan), *fixed, *more, "--runs", str(self.runs)]
 
-    def harness(self, verb: str, *more: str, timeout_s: float = 300) -> Ran:
+    def harness(self, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         return self._run([sys.executable, "-m", "harness", *self.argv(verb, *more)], timeout_s)
 
-    def killed(self, mode: str, verb: str, *more: str, timeout_s: float = 300) -> Ran:
+    def killed(self, mode: str, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         """The same command, really killed at the next point of that kind (see killed.py)."""
         memory = str(self.folder / "memory")
         argv = [sys.executable, str(KILLED), mode, memory, *self.argv(verb, *more)]
