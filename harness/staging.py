@@ -37,8 +37,11 @@ def on_every(hosts: Sequence[Host], work: Callable[[Host], T]) -> tuple[T, ...]:
 
 
 def reaches_store(study: Study, host: Host) -> bool:
-    """Whether a host moves objects itself: a folder is on this computer, a bucket everywhere."""
-    return study.store.kind != "folder" or study.fleet_kind == "local"
+    """Whether a host moves objects itself: a worker on this computer, or one of the stack's hosts,
+    whose role reaches its bucket. Machines of a hosts file are given no credentials."""
+    if study.fleet_kind == "local":
+        return True
+    return study.fleet_kind == "stack" and study.store.kind == "s3"
 
 
 def bring(study: Study, host: Host, folder: str, listing: Path) -> int:
