@@ -110,6 +110,25 @@ def test_an_operator_killed_in_an_arm_finds_it_again_and_trains_once(
     assert end.residue == ()
 
 
+def test_other_hosts_than_the_run_was_begun_with_are_refused(rack: Rack, tmp_path: Path) -> None:
+    desk = slow_desk(tmp_path, **PAIR_ONLY)
+    process = start(rack, desk)
+    wait_for(rack, 0, "jobs/train.pair.1/started.json")
+    process.kill()
+    process.communicate()
+    refused = desk.run()
+    assert refused.code == 3
+    assert "begun on other hosts" in " ".join(refused.err.split())
+    assert "--hosts" in refused.err
+    shown = desk.harness("status")
+    assert shown.code == 0 and "train.pair.1 on host-0" in shown.out
+    log = desk.harness("logs", "pair", "0")
+    assert log.code == 0, log.err
+    given_up = rack.run(desk, "--abandon", "the test says so")
+    assert given_up.code == 0, given_up.err
+    wait_for(rack, 0, "jobs/train.pair.1/exit.json")
+
+
 def test_a_traffic_cap_ends_the_arm_on_the_host(rack: Rack, tmp_path: Path) -> None:
     """One byte more than the cap on the interface ends the arm, with the cap in the sentence."""
     arm = {**toy_plan()["arms"][1], "attempts": 1,
