@@ -18,6 +18,11 @@ def parse_utc(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
+def seconds_between(first: str, last: str) -> float:
+    """Seconds from one moment to another, both as `utc_text` writes them. Raises ValueError."""
+    return (parse_utc(last) - parse_utc(first)).total_seconds()
+
+
 @dataclass(frozen=True)
 class Clock:
     """Wall clock and monotonic clock."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from harness.measuring import execution, quality
+from harness.measuring import execution, quality, serving
 from harness.measuring.measurements import Measurements
 from harness.measuring.question import Found, Missing, Question
 from harness.plan import Plan
@@ -67,10 +67,6 @@ def _finite(found: Found) -> Found:
     return found
 
 
-def _not_served(question: Question) -> Found:
-    raise Missing("serving did not run")
-
-
 STATISTICS: Mapping[Statistic, Callable[[Question], Found]] = {
     "accuracy": quality.accuracy,
     "accuracy-difference": quality.accuracy_difference,
@@ -82,7 +78,7 @@ STATISTICS: Mapping[Statistic, Callable[[Question], Found]] = {
     "bytes-ratio": execution.bytes_ratio,
     "parameter-agreement": execution.parameter_agreement,
     "parameter-distance": execution.parameter_distance,
-    "serving-throughput-ratio": _not_served,
-    "serving-token-agreement": _not_served,
+    "serving-throughput-ratio": serving.throughput_ratio,
+    "serving-token-agreement": serving.token_agreement,
 }
 """How each statistic that a plan may declare is computed."""

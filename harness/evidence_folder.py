@@ -1,8 +1,8 @@
 """The evidence folder: what an archive unpacks to, made from receipts and the store alone.
 
 Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
-models/NAME/, arms/ARM/, logs/, source/, environments/HOST.json, commits.json, commits/HASH,
-development.json.
+models/NAME/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
+commits.json, commits/HASH, development.json.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from harness.receipts import (
     PrepareReceipt,
     PushReceipt,
     SelectReceipt,
+    ServeReceipt,
     TrainReceipt,
 )
 from harness.stages.select import require_selection
@@ -70,7 +71,7 @@ def abridge(log: Path) -> None:
 
 
 def named_files(done: Receipts) -> list[Artifact]:
-    """Stored losses, answers, scores and logs; their name is their place in the folder."""
+    """Stored losses, answers, scores, serving records, logs; their name is their place here."""
     found: list[Artifact] = []
     for arm in done.of(TrainReceipt).arms:
         found += arm.losses
@@ -80,6 +81,10 @@ def named_files(done: Receipts) -> list[Artifact]:
         found += [*model.answers, *model.retention, model.scores]
         for attempt in model.attempts:
             found += attempt.logs
+    for phase in done.of(ServeReceipt).phases if "serve" in done.by_stage else ():
+        found += [each for each in (phase.order, phase.events) if each is not None]
+        for replica in phase.replicas:
+            found += [each for each in (replica.served, replica.log) if each is not None]
     return found
 
 

@@ -122,9 +122,9 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
 
     def go() -> Attempt:
-        terms = _terms(study, fleet, group)
+        terms = terms_of(study, fleet, group)
         for rank, host in enumerate(group.hosts):
-            _start(study, fleet, group, rank, host, terms)
+            start_rank(study, fleet, group, rank, host, terms)
         return follow(study, group, sampled=group.samples(fleet))
 
     return study.journal.effect(
@@ -136,7 +136,9 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     )
 
 
-def _terms(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
+def terms_of(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
+    """Port and end of an attempt, fixed in the journal by the first call."""
+
     def ask() -> Terms:
         ends = min(study.clock.after(group.limit_s), fleet.deadline_utc)
         hosts = group.hosts
@@ -184,9 +186,10 @@ def _clear(study: Study, host: Host) -> str:
     return host.facts().boot_id
 
 
-def _start(
+def start_rank(
     study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms
 ) -> None:
+    """Start one rank's job, or find it started. Raises Refused without armed deadlines."""
     job = _job(fleet, group, rank, host, terms)
 
     def act() -> Started:

@@ -53,7 +53,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("train", train, ("commit", *FLEET, "preflight", "probe")),
     Stage("select", select, ("commit", "train")),
     Stage("evaluate", evaluate, ("prepare", "commit", *FLEET, "preflight", "train", "select")),
-    Stage("serve", serve, ("select",)),
+    Stage("serve", serve, ("prepare", "commit", *FLEET, "preflight", "select")),
     Stage("validate", validate, (*SCORED, "serve")),
     Stage("decide", decide, (*SCORED, "serve", "validate")),
     Stage("seal", seal, (*SCORED, "decide")),

@@ -110,6 +110,14 @@ class CompareBody(_Body):
     against_root: Sha256
 
 
+class ServeBody(_Body):
+    """Task `serve`."""
+
+    requests: dict[str, CountOrZero]
+    generated_tokens: CountOrZero
+    seconds: float
+
+
 def read_rank_receipt(path: Path) -> RankReceipt:
     """A trainer's receipt. Raises BadInput naming file and field."""
     return load_file(RankReceipt, path)

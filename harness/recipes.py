@@ -80,6 +80,30 @@ def evaluate(
     }
 
 
+SERVED_BODY_BYTES = 1 << 20
+"""A request with a longer body is refused: about 150,000 token ids."""
+
+
+def serve(
+    plan: Plan, *, parameter_root: str, end_tokens: tuple[int, ...], device: str, threads: int
+) -> dict[str, Any]:
+    """One replica of the candidate. The plan must declare serving."""
+    serving = plan.serving
+    assert serving is not None
+    return {
+        **_common("serve", device, threads),
+        "parameter_root": parameter_root,
+        "max_new_tokens": serving.max_new_tokens,
+        "context": plan.recipe.context_tokens,
+        "end_tokens": list(end_tokens),
+        "slots": serving.slots_in_use,
+        "queue": serving.queue_in_use,
+        "body_bytes": SERVED_BODY_BYTES,
+        "cache": serving.cache,
+        "autocast": serving.autocast,
+    }
+
+
 def compare(*, against: str, device: str, threads: int) -> dict[str, Any]:
     """Two candidates' parameters."""
     return {**_common("compare", device, threads), "against": against}

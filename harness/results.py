@@ -83,6 +83,49 @@ class Predicted(Model):
     observed_s: float | None = None
 
 
+class PhaseResult(Model):
+    """One serving phase in figures, counted from the client's events and the replicas' records."""
+
+    name: str
+    replicas: CountOrZero
+    fault: str
+    loop: Literal["closed", "open"]
+    concurrency: CountOrZero | None = None
+    """Closed loop: requests that are out at once."""
+    arrivals_per_s: float | None = None
+    """Open loop: requests that come in a second, on average."""
+    outcome: Literal["passed", "failed"]
+    why: str
+    requests: CountOrZero
+    answered: CountOrZero
+    first_failures: CountOrZero
+    """Requests whose first attempt failed."""
+    retries_answered: CountOrZero
+    """Of these, the ones that a later attempt answered under the same identity."""
+    failures: dict[str, CountOrZero]
+    """Failed attempts by outcome."""
+    duplicates: CountOrZero
+    """Executions beyond the first of each request."""
+    cache_hits: CountOrZero
+    sessions: CountOrZero
+    wall_s: float | None = None
+    """First send to last end, warm-ups left out; summed over the client's sessions."""
+    requests_per_s: float | None = None
+    """Answered requests."""
+    tokens_per_s: float | None = None
+    latency_s: dict[str, float]
+    """'p50', 'p95', 'p99' and 'mean' of answered requests, by linear interpolation between order
+    statistics (Hyndman and Fan 1996, type 7)."""
+    compared: CountOrZero
+    """Answered requests whose case was answered in another phase or by another replica before."""
+    same_tokens: CountOrZero
+    """Of these, the ones with the same token sequence as the first answer to that case."""
+    near_ties: CountOrZero
+    """Of the others, the ones that first differ where the two top logits tie within rounding."""
+    agreement: float | None = None
+    """Share of requests that were answered, with the same tokens as in every other phase."""
+
+
 class Results(Model):
     """The whole of results.json."""
 
@@ -95,6 +138,8 @@ class Results(Model):
     arms: tuple[ArmResult, ...]
     flips: tuple[Flips, ...]
     distances: tuple[Distance, ...]
+    serving: tuple[PhaseResult, ...] = ()
+    """Serving phases in the declared order."""
     decisions: tuple[Decided, ...]
     stages: dict[str, float]
     """Seconds by stage, for the stages that ran before this file was written."""

@@ -26,7 +26,6 @@ from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
 from harness.plan.kinds import Sha256
 from harness.prices import load_prices
-from harness.stages.serve import require_no_serving
 from harness.store.choose import choose_store
 from harness.strict import Model, build, load_file
 from harness.study import Receipts, Study
@@ -159,7 +158,6 @@ def run_plan(
 
     A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
     """
-    require_no_serving(loaded.plan.serving is not None, str(loaded.path))
     aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
     prices = load_prices(aws.region) if aws else None
     require_sound(check_plan(loaded, fleet_kind=choice.kind, prices=prices))

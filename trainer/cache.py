@@ -32,6 +32,11 @@ class Cache:
         values[:, :, self._used : end] = v_BkTd
         return keys[:, :, :end], values[:, :, :end]
 
+    @property
+    def layers(self) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values of every layer, B×k×capacity×d."""
+        return self._layers
+
     def advance(self, positions: int) -> None:
         """Count positions that every layer has been extended by."""
         self._used += positions

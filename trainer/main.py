@@ -34,5 +34,9 @@ def run(job: Job) -> None:
             from trainer import compare
 
             compare.run(job, job.recipe)
+        case recipes.Serve():
+            from trainer import serve
+
+            serve.run(job, job.recipe)
         case _:
             raise AssertionError(f"no code for the task {job.recipe.task}")

@@ -158,6 +158,27 @@ class Compare(Common):
     against: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Serve(Common):
+    """The task `serve`: one replica."""
+
+    parameter_root: str
+    """What the weights must hash to before anything is answered."""
+    max_new_tokens: int
+    """The most that one request may ask for."""
+    context: int
+    """Prompt and answer of one request together, in tokens."""
+    end_tokens: tuple[int, ...]
+    slots: int
+    """Requests generated at once."""
+    queue: int
+    """Requests that may wait besides; more are refused."""
+    body_bytes: int
+    cache: bool
+    """Whether answers are kept by request identity, for retries."""
+    autocast: str | None
+
+
 def read(path: str | Path) -> Common:
     """The recipe in a file. Raises RecipeError with one sentence that says what is wrong."""
     try:
@@ -347,6 +368,21 @@ def _compare(fields: Fields, common: dict[str, Any]) -> Compare:
     return Compare(against=fields.text("against"), **common)
 
 
+def _serve(fields: Fields, common: dict[str, Any]) -> Serve:
+    return Serve(
+        parameter_root=fields.text("parameter_root"),
+        max_new_tokens=fields.integer("max_new_tokens", 1),
+        context=fields.integer("context", 2),
+        end_tokens=fields.token_ids("end_tokens"),
+        slots=fields.integer("slots", 1),
+        queue=fields.integer("queue", 0),
+        body_bytes=fields.integer("body_bytes", 1),
+        cache=fields.flag("cache"),
+        autocast=fields.choice_or_null("autocast", "bf16"),
+        **common,
+    )
+
+
 _TASKS = {
     "seed": _seed,
     "check": _check,
@@ -354,7 +390,8 @@ _TASKS = {
     "train": _train,
     "evaluate": _evaluate,
     "compare": _compare,
+    "serve": _serve,
 }
 
-ONE_WORKER = frozenset({"seed", "evaluate", "compare"})
+ONE_WORKER = frozenset({"seed", "evaluate", "compare", "serve"})
 """Tasks that run on one worker only."""

@@ -6,6 +6,7 @@ Standard library only: a dry run and a refused recipe never pay for importing to
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
@@ -47,6 +48,8 @@ def _main(argv: Sequence[str], script: Path) -> int:
     arguments, dry_run, worker = read_arguments(argv)
     recipe = recipes.read(arguments.recipe)
     check_workers(recipe, arguments)
+    if isinstance(recipe, recipes.Serve):
+        require_server()
     if dry_run:
         return 0
     beginning = Beginning.from_text(os.environ.get(_BEGINNING)) or Beginning.observe(
@@ -104,6 +107,13 @@ def check_workers(recipe: recipes.Common, arguments: Arguments) -> None:
         raise RecipeError(
             f"{recipe.updates} updates do not end with a window of {recipe.exchange.window}"
         )
+
+
+def require_server() -> None:
+    """What `serve` needs besides. Raises RecipeError, so that a dry run finds it missing."""
+    for name in ("uvicorn", "starlette"):
+        if importlib.util.find_spec(name) is None:
+            raise RecipeError(f"the task 'serve' needs the package {name}, which is not installed")
 
 
 def settings(

@@ -17,7 +17,7 @@ from harness.display import words
 from harness.display.sanitize import clean
 from harness.plan import Plan
 from harness.receipts import Decided
-from harness.results import ArmResult, ModelResult, Resources, Results, Tally
+from harness.results import ArmResult, ModelResult, PhaseResult, Resources, Results, Tally
 
 PASS, FAIL = "PASS", "FAIL"
 
@@ -43,6 +43,7 @@ def final_table(
         Text(""),
         _execution(results.arms),
         Text(""),
+        *_serving(results.serving),
         _cost(resources),
     ]
     if results.not_run:
@@ -149,6 +150,25 @@ def _execution(arms: Sequence[ArmResult]) -> RenderableType:
     ):
         table.add_row(header, *values)
     return table
+
+
+def _serving(phases: Sequence[PhaseResult]) -> list[RenderableType]:
+    if not phases:
+        return []
+    table = _table("Serving", ["phase", "answered", "requests/s", "p50", "p95", "failed first"])
+    for phase in phases:
+        rate = phase.requests_per_s
+        table.add_row(
+            Text(clean(phase.name)),
+            f"{phase.answered} / {phase.requests}",
+            words.NOT_RUN if rate is None else f"{rate:.2f}",
+            _seconds(phase.latency_s.get("p50")),
+            _seconds(phase.latency_s.get("p95")),
+            str(phase.first_failures),
+        )
+        if phase.why:
+            table.add_row(Text(clean(f"  failed: {phase.why}"), overflow="fold"))
+    return [table, Text("")]
 
 
 def _seconds(value: float | None) -> str:

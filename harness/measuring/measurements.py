@@ -10,11 +10,19 @@ from harness.errors import BadInput
 from harness.exposure import ID_DIGITS
 from harness.measuring.arms import done_attempt, measure_arm
 from harness.measuring.rows import read_retention, read_test_cases
+from harness.measuring.served import read_serving
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared, TargetCounts
-from harness.receipts import ArmRecord, Distance, EvaluateReceipt, ModelScores, TrainReceipt
-from harness.results import ArmResult
+from harness.receipts import (
+    ArmRecord,
+    Distance,
+    EvaluateReceipt,
+    ModelScores,
+    ServeReceipt,
+    TrainReceipt,
+)
+from harness.results import ArmResult, PhaseResult
 from harness.scoring.tables import CaseRow
 
 
@@ -45,6 +53,8 @@ class Measurements:
     arms: Mapping[str, ArmResult]
     """In running order."""
     distances: tuple[Distance, ...]
+    serving: tuple[PhaseResult, ...] = ()
+    """Serving phases in the declared order."""
 
 
 def read_measurements(
@@ -55,8 +65,10 @@ def read_measurements(
     prepared: Prepared,
     *,
     microbatches: Mapping[str, int] | None = None,
+    serve: ServeReceipt | None = None,
 ) -> Measurements:
-    """Read models/NAME/scores.jsonl, models/NAME/retention-PROBE.jsonl and arms/ARM/losses-0.jsonl.
+    """Read models/NAME/scores.jsonl, models/NAME/retention-PROBE.jsonl, arms/ARM/losses-0.jsonl and
+    serving/PHASE/.
 
     `microbatches` is what probe chose (ProbeReceipt.microbatch), for arms that declare none; 0 is
     not known. A file, case or document that is missing is remembered and fails the decisions that
@@ -83,6 +95,7 @@ def read_measurements(
             if arm.name in records
         },
         distances=evaluate.distances,
+        serving=read_serving(evidence_folder, plan, serve),
     )
 
 

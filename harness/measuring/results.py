@@ -42,6 +42,7 @@ def results(
         arms=tuple(measurements.arms.values()),
         flips=tuple(_flips(measurements, pair) for pair in _pairs(plan, measurements)),
         distances=measurements.distances,
+        serving=measurements.serving,
         decisions=tuple(decisions),
         stages=dict(stages),
         predicted=tuple(predicted),

@@ -44,6 +44,7 @@ def supervise(folder: Path) -> None:
     if ran:
         asked = _follow(folder, job, limit, watched)
     survivors = processes.end(lambda: processes.descendants(os.getpid()), idle=watched.reap)
+    watched.reap()  # it may have become a zombie after the last look
     record = {
         "exit_code": watched.status if ran else None,
         "reason": asked,

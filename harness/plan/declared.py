@@ -127,7 +127,14 @@ def _serving(plan: Plan) -> Iterator[Row]:
     )
     for phase in serving.phases:
         fault = "" if phase.fault == "none" else f", the last one {phase.fault}"
-        yield Row(what=f"phase {phase.name}", value=f"{phase.replicas} replica(s){fault}")
+        asked = ""
+        if phase.requests is not None:
+            asked += f", {phase.requests} requests"
+        if phase.arrivals_per_s is not None:
+            asked += f", arriving at {phase.arrivals_per_s:g} a second"
+        elif phase.concurrency is not None:
+            asked += f", {phase.concurrency} at once"
+        yield Row(what=f"phase {phase.name}", value=f"{phase.replicas} replica(s){fault}{asked}")
 
 
 def _hosts(plan: Plan) -> Iterator[Row]:

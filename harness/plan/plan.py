@@ -125,11 +125,19 @@ class Plan(Model):
                 "/serving/candidate",
                 f"serving names the arm '{serving.candidate}', which is unknown",
             )
-        if serving.requests > self.data.roles.development:
+        most = self.data.roles.development
+        if serving.requests > most:
             raise Misfit(
                 "/serving/requests",
                 "serving asks for more requests than there are development cases",
             )
+        for i, phase in enumerate(serving.phases):
+            if serving.requests_of(phase) > most:
+                raise Misfit(
+                    f"/serving/phases/{i}/requests",
+                    f"the phase '{phase.name}' asks for more requests than there are development "
+                    "cases",
+                )
         names = [phase.name for phase in serving.phases]
         if len(set(names)) != len(names):
             raise Misfit("/serving/phases", "two serving phases have the same name")

@@ -203,9 +203,20 @@ def _serving(plan: Plan) -> Iterator[Finding]:
                 f"the only replica of '{phase.name}' is the one with the fault, so no request "
                 "can succeed",
             )
+        if phase.arrivals_per_s is not None and phase.concurrency is not None:
+            yield error(
+                f"/serving/phases/{i}/concurrency",
+                f"the phase '{phase.name}' has arrivals at a rate, so nothing bounds what is out "
+                "at once",
+            )
         if phase.fault != "none" and serving.attempts == 1:
             yield warning(
                 "/serving/attempts", f"with one attempt no request survives '{phase.fault}'"
             )
+    if serving.autocast is not None:
+        yield warning(
+            "/serving/autocast",
+            "with bf16 the tokens depend on what shares a batch; FP32 leaves near ties only",
+        )
     if serving.cache:
         yield warning("/serving/cache", "a cache makes the phases measure it, not the model")

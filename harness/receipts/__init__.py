@@ -43,9 +43,15 @@ from harness.receipts.measured import (
     EvaluateReceipt,
     ModelScores,
     SelectReceipt,
-    ServeReceipt,
     TrainReceipt,
     ValidateReceipt,
+)
+from harness.receipts.served import (
+    Fate,
+    PhaseRecord,
+    ReplicaRecord,
+    RequestAttempt,
+    ServeReceipt,
 )
 
 __all__ = [
@@ -59,8 +65,10 @@ __all__ = [
     "Decided",
     "Distance",
     "EvaluateReceipt",
+    "Fate",
     "Line",
     "ModelScores",
+    "PhaseRecord",
     "PreflightReceipt",
     "PrepareReceipt",
     "PreserveReceipt",
@@ -72,7 +80,9 @@ __all__ = [
     "Readback",
     "Receipt",
     "ReleaseReceipt",
+    "ReplicaRecord",
     "ReportReceipt",
+    "RequestAttempt",
     "SealReceipt",
     "SelectReceipt",
     "ServeReceipt",

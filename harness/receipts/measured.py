@@ -76,13 +76,6 @@ class EvaluateReceipt(Receipt):
     distances: tuple[Distance, ...]
 
 
-class ServeReceipt(Receipt):
-    """Serving phases; without any the stage says 'not run'."""
-
-    ran: bool
-    why: str
-
-
 class Agreement(Model):
     """One kind of independent check."""
 

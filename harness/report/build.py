@@ -11,6 +11,7 @@ from harness.report.evidence import Evidence
 from harness.report.figures import drawings, standalone
 from harness.report.numbers import REPORTER_VERSION, numbers, report_value
 from harness.report.page import answers_page, index_page
+from harness.report.serving import phases_of, saturation
 from trainer import contract
 
 __all__ = ["REPORTER_VERSION", "ReportFiles", "build_report"]
@@ -41,6 +42,8 @@ def build_report(evidence: Evidence, *, raster: bool = True) -> ReportFiles:
     `raster=False` leaves out the PNG and PDF figures, and matplotlib is then not imported.
     """
     found, figures = numbers(evidence), drawings(evidence)
+    if (curve := saturation(phases_of(evidence))) is not None:
+        figures["saturation"] = curve
     files = {
         "report.json": contract.canonical(report_value(evidence, found)) + b"\n",
         "index.html": index_page(evidence, found, figures),

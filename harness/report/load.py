@@ -20,6 +20,7 @@ from harness.receipts import (
     PushReceipt,
     RankReceipt,
     Receipt,
+    ServeReceipt,
     StageName,
     TrainReceipt,
 )
@@ -162,7 +163,16 @@ def _measurements(
         return None
     probe = receipts.get("probe")
     chosen = probe.microbatch if isinstance(probe, ProbeReceipt) else None
-    return read_measurements(folder, plan, train, evaluate, prepared, microbatches=chosen)
+    served = receipts.get("serve")
+    return read_measurements(
+        folder,
+        plan,
+        train,
+        evaluate,
+        prepared,
+        microbatches=chosen,
+        serve=served if isinstance(served, ServeReceipt) else None,
+    )
 
 
 def _cases(reader: _Reader, models: tuple[str, ...]) -> tuple[Case, ...]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.receipts import RECEIPTS
-from harness.report import learning, record, running
+from harness.report import learning, record, running, serving
 from harness.report.evidence import AFTER_SEAL, Evidence
 from harness.report.recount import disagreements
 from harness.report.table import Table
 from harness.report.verdict import decisions, verdict
 
-REPORTER_VERSION = "1"
+REPORTER_VERSION = "2"
 """Raised whenever the same evidence would give other bytes."""
 
 NO_CLOSING = (
@@ -47,7 +47,7 @@ def numbers(evidence: Evidence) -> Numbers:
         running.attempts(evidence),
         running.development(evidence),
         running.trials(evidence),
-        running.serving(evidence),
+        serving.serving(evidence),
         record.cost(evidence),
         record.hosts(evidence),
         record.commitments(evidence),

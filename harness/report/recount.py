@@ -181,6 +181,9 @@ def _measured(evidence: Evidence) -> Iterator[str]:
     arms = {arm.name: arm for arm in evidence.results.arms}
     for name, arm in evidence.measurements.arms.items():
         yield from _fields(f"arm {name}", arm, arms.get(name))
+    phases = {phase.name: phase for phase in evidence.results.serving}
+    for phase in evidence.measurements.serving:
+        yield from _fields(f"serving phase {phase.name}", phase, phases.get(phase.name))
     decided = {one.name: one for one in evidence.results.decisions}
     for one in decide(evidence.plan, evidence.measurements):
         yield from _fields(f"decision {one.name}", one, decided.get(one.name))

@@ -1,4 +1,4 @@
-"""Tables of how it ran: execution, attempts, probe trials, stage times, predictions, serving."""
+"""Tables of how it ran: execution, attempts, probe trials, stage times, predictions."""
 
 from __future__ import annotations
 
@@ -206,15 +206,3 @@ def predictions(evidence: Evidence) -> Table:
         )
         rows.append(row(p.what, cells))
     return Table("predictions", "Predicted and observed", columns, tuple(rows))
-
-
-def serving(evidence: Evidence) -> Table:
-    """Serving phases; until they are measured the reason stands here."""
-    receipt = evidence.receipt(ServeReceipt)
-    if evidence.plan.serving is None:
-        why = "the plan declares no serving phase"
-    elif receipt is None:
-        why = "the stage serve did not run"
-    else:
-        why = receipt.why or "the receipt holds no figures"
-    return absent("serving", "Serving", why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.clock import seconds_between
 from harness.decide import decide as decided_of
 from harness.evidence_folder import materialise, write_receipts
 from harness.measuring.measurements import read_measurements
@@ -34,6 +35,7 @@ def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
         done.of(EvaluateReceipt),
         prepared,
         microbatches=done.of(ProbeReceipt).microbatch,
+        serve=done.of(ServeReceipt),
     )
     decisions = decided_of(study.plan, measured)
     not_run: tuple[StageName, ...] = () if done.of(ServeReceipt).ran else ("serve",)
@@ -74,6 +76,8 @@ def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predic
         observed[f"train {arm.arm}"] = arm.attempts[-1].seconds
     for model in done.of(EvaluateReceipt).models:
         observed[f"evaluate {model.name}"] = model.attempts[-1].seconds
+    for phase in done.of(ServeReceipt).phases:
+        observed[f"serve {phase.name}"] = seconds_between(phase.started_utc, phase.ended_utc)
     return tuple(
         row.model_copy(update={"observed_s": observed.get(row.what)}) for row in report.times
     )

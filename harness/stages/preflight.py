@@ -18,6 +18,7 @@ from harness.receipts import (
     ProvisionReceipt,
     PushReceipt,
 )
+from harness.serving.dry_run import dry_run
 from harness.stages.machines import machine_lines
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
@@ -45,6 +46,7 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
     lines += machine_lines(study, hosts)
     lines += _links(hosts)
     lines += _dry_runs(study, done, hosts, device)
+    lines += dry_run(study, hosts, done.of(PushReceipt).hosts, device)
     lines += _check(study, done, hosts[: study.plan.workers], device)
     bad = [line for line in lines if not line.ok]
     if bad:

@@ -1,24 +1,100 @@
-"""serve: the declared phases; a plan without any says 'not run'."""
+"""serve: the declared phases over the selected candidate; a plan without any says 'not run'."""
 
 from __future__ import annotations
 
-from harness.errors import Refused, command
-from harness.receipts import ServeReceipt
+from typing import Any
+
+from harness import machine, recipes
+from harness.errors import Refused
+from harness.plan.serving import Serving
+from harness.prepared import Prepared
+from harness.receipts import (
+    PreflightReceipt,
+    PrepareReceipt,
+    ProvisionReceipt,
+    PushReceipt,
+    ServeReceipt,
+)
+from harness.selection import Selected
+from harness.serving.phase import Stand, run_phase
+from harness.stages.push import fetch_listing, ready_hosts
+from harness.stages.select import require_selection
 from harness.stages.stamp import Stamp
+from harness.strict import load_file
 from harness.study import Receipts, Study
+from trainer import contract
 
 
 def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
-    """Nothing to do without declared phases. `run` refuses a plan with phases beforehand."""
-    require_no_serving(study.plan.serving is not None, str(study.loaded.path))
-    return ServeReceipt(**stamp.close(), ran=False, why="the plan declares no serving phases")
+    """Run every phase once, in order; a phase that fails stays failed and the next one runs.
 
-
-def require_no_serving(declared: bool, path: str) -> None:
-    """Raises Refused for a plan that declares serving, before anything is started."""
-    if declared:
+    Raises Refused when no selection is committed or it names another candidate to serve.
+    """
+    serving = study.plan.serving
+    if serving is None:
+        return ServeReceipt(**stamp.close(), ran=False, why="the plan declares no serving phases")
+    selection = require_selection(study, done)
+    if selection.serve != serving.candidate:
         raise Refused(
-            "the plan declares serving phases, which cannot be run yet",
-            where=f"{path}#/serving",
-            next_command=command("check", path),
+            f"the selection names '{selection.serve}' to be served, the plan '{serving.candidate}'",
+            where="selection.json#/serve",
         )
+    chosen = selection.candidates[serving.candidate]
+    stand = _stand(study, done, serving, chosen)
+    phases = tuple(run_phase(stand, phase) for phase in serving.phases)
+    notes = tuple(
+        f"The serving phase '{phase.name}' failed: {phase.why}"
+        for phase in phases
+        if phase.outcome == "failed"
+    )
+    return ServeReceipt(
+        **stamp.close(),
+        notes=notes,
+        ran=True,
+        why="",
+        candidate=serving.candidate,
+        parameter_root=chosen.parameter_root,
+        phases=phases,
+    )
+
+
+def _stand(study: Study, done: Receipts, serving: Serving, chosen: Selected) -> Stand:
+    """The candidate's files on every host that serves, and what all phases share."""
+    provisioned = done.of(ProvisionReceipt)
+    hosts = ready_hosts(study, done)[: max(phase.replicas for phase in serving.phases)]
+    listing = [each.to_json() for each in chosen.files]
+    local = study.work / f"listing-serve-{serving.candidate}.json"
+    contract.write_json(local, listing)
+    folder = f"models/{serving.candidate}"
+    for host in hosts:
+        fetch_listing(study, host, folder, local, contract.hash_of(listing))
+    prepared = load_file(Prepared, study.prepared_path)
+    device = done.of(PreflightReceipt).device
+
+    def recipe(replicas: int) -> dict[str, Any]:
+        return recipes.serve(
+            study.plan,
+            parameter_root=chosen.parameter_root,
+            end_tokens=prepared.end_tokens,
+            device=device,
+            threads=machine.threads_of(study.plan, provisioned, replicas),
+        )
+
+    return Stand(
+        study=study,
+        fleet=study.fleet(provisioned),
+        hosts=hosts,
+        pushed=done.of(PushReceipt).hosts,
+        recipe=recipe,
+        model=folder,
+        cases=_cases(study, done),
+    )
+
+
+def _cases(study: Study, done: Receipts) -> list[tuple[str, list[int]]]:
+    """(id, prompt) of the development cases, in their order."""
+    name = "development.cases.jsonl"
+    path = study.work / "prepared" / name
+    files = done.of(PrepareReceipt).prepared_files
+    study.store.fetch(next(each for each in files if each.name == name), path)
+    return [(row["id"], row["tokens"]) for row in contract.read_lines(path)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from formats import SIZE, digest, load_model, read_lines, save_model, write, write_lines
 from lookups import lookup
 from peers import Peers
+from serving import serve
 from training import heartbeat, run_training
 
 BORN = time.monotonic()
@@ -123,4 +124,4 @@ def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-TASKS = {each.__name__: each for each in (seed, check, train, probe, evaluate, compare)}
+TASKS = {each.__name__: each for each in (seed, check, train, probe, evaluate, compare, serve)}
