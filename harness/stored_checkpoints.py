@@ -7,8 +7,10 @@ takes; the trainer's own ranks notice a lost peer meanwhile, and deadlines need 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from harness.errors import Waiting
 from harness.hosts.protocol import Host
 from harness.jobs import GroupJob
 from harness.plan.kinds import Count
@@ -48,6 +50,10 @@ class Keeper:
         if self._looked_s is not None and now - self._looked_s < LOOK_S:
             return
         self._looked_s = now
+        with suppress(Waiting):  # a host that does not answer is the follow loop's to judge
+            self._store_newest(group)
+
+    def _store_newest(self, group: GroupJob) -> None:
         held = [_updates(host, _folder(group.out, rank)) for rank, host in enumerate(group.hosts)]
         newest = max(set.intersection(*held), default=0)
         known = self.stored()
