@@ -22,6 +22,13 @@ EXCHANGES: dict[str, dict[str, Any]] = {
     "dense": {"kind": "dense"},
     "powersgd": tiny.powersgd(rank=2, dense_updates=3),
     "local": tiny.powersgd(rank=2, dense_updates=1, residual="local"),
+    "lean": tiny.powersgd(
+        rank=2,
+        dense_updates=1,
+        factors="bf16",
+        dense_precision="bf16",
+        warmup={"updates": 4, "rank": 4},
+    ),
     "windows": {"kind": "local-windows", "window": 3, "outer_lr": 0.7, "outer_momentum": 0.9},
 }
 
@@ -127,6 +134,9 @@ def unbroken(
         ("powersgd", Kill(1, "writing", 6), 4),
         ("powersgd", Kill(1, "removing", 4), 4),
         ("local", Kill(0, "removing", 6), 6),
+        ("lean", Kill(1, "update", 3), 2),
+        ("lean", Kill(0, "update", 5), 4),
+        ("lean", Kill(0, "update", 7), 6),
         ("windows", Kill(1, "update", 5), 4),
         ("windows", Kill(0, "writing", 8), 6),
     ],
@@ -258,3 +268,17 @@ def test_without_the_field_nothing_is_written(model_folder: Path, tmp_path: Path
     assert arm.attempt("two", "one") == [0]
     body = read_json(tmp_path / "two-0" / "receipt-0.json")["body"]
     assert "checkpoints" not in body and "resumed_from" not in body
+
+
+def test_packed_rows_go_on_too(model_folder: Path, tmp_path: Path) -> None:
+    packed = {"compiled": False, "residual": "fp32", "head": "fp32"}
+    arms = []
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+        arms.append(Arm(tmp_path / name, model_folder, "powersgd", packed=packed, microbatch=128))
+    whole, broken = arms
+    assert whole.attempt("one") == [0, 0]
+    assert broken.attempt("one", kill=Kill(1, "update", 5)) == []
+    assert broken.attempt("two", "one") == [0, 0]
+    assert broken.resumed_from("two") in (2, 4)
+    assert broken.result("two") == whole.result("one")
