@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,13 @@ def compare(
     stocks, variants = stocks or [stock.REFERENCE], variants or [ours.variants(asked.tokens)[0]]
     rate = measure.matmul_rate(device, 8192 if device.type == "cuda" else 512)
     rows = [
-        measure.time_loop(s.name, s, lambda s=s: stock.StockLoop(s, weights, device),
+        measure.time_loop(s.name, s, partial(stock.StockLoop, s, weights, device),
                           drawn.updates, rank)
         for s in stocks
     ]  # fmt: skip
     torch.set_deterministic_debug_mode("error")  # as training does for packed rows
     mine = [
-        measure.time_loop(v.name, v, lambda v=v: ours.OurLoop(v, weights, rank, drawn.updates),
+        measure.time_loop(v.name, v, partial(ours.OurLoop, v, weights, rank, drawn.updates),
                           drawn.updates, rank)
         for v in variants
     ]  # fmt: skip

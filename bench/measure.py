@@ -121,7 +121,7 @@ def _distance(
 ) -> Distance:
     squares = [((a - b).double().square().sum(), b.double().square().sum())
                for a, b in zip(gradient, exact, strict=True)]  # fmt: skip
-    error, size = (float(sum(part).sqrt()) for part in zip(*squares, strict=True))  # type: ignore[union-attr]
+    error, size = (float(sum(part).sqrt()) for part in zip(*squares, strict=True))
     return Distance(name, loss, abs(loss - exact_loss) / exact_loss, error / size)
 
 
