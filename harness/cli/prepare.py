@@ -6,12 +6,14 @@ import typer
 
 from harness import pipeline
 from harness import run as runs_of
+from harness.admission import FleetKind
 from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish
 from harness.display.output import print_json
 from harness.display.progress import Progress
-from harness.plan import load_plan
+from harness.plan import Plan, load_plan
 from harness.plan.check import check_plan, require_sound
 from harness.prepared import Prepared
+from harness.prices import PriceFile, load_prices
 from harness.strict import load_file
 
 
@@ -21,7 +23,9 @@ def prepare(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
 
     def work(progress: Progress) -> None:
         loaded = load_plan(plan)
-        require_sound(check_plan(loaded, fleet_kind="local"))
+        require_sound(
+            check_plan(loaded, fleet_kind=_where(loaded.plan), prices=_prices(loaded.plan))
+        )
         folder = runs.resolve()
         _, study = runs_of.choose_study(loaded, folder, progress, clock())
         try:
@@ -42,3 +46,14 @@ def prepare(plan: PlanFile, runs: Runs = DEFAULT_RUNS, as_json: AsJson = False) 
         typer.echo(f"Wrote {study.prepared_path}. Commit it, or let `harness run` do so.")
 
     finish(work, as_json=as_json, runs=runs)
+
+
+def _where(plan: Plan) -> FleetKind:
+    """The first kind of hosts that the plan declares; inputs are the same on each."""
+    if plan.hosts.local is not None:
+        return "local"
+    return "hosts-file" if plan.hosts.aws is None else "stack"
+
+
+def _prices(plan: Plan) -> PriceFile | None:
+    return load_prices(plan.hosts.aws.region) if plan.hosts.aws is not None else None

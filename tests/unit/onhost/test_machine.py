@@ -25,9 +25,13 @@ ONHOST = ROOT / "harness" / "onhost"
 
 
 def imported(path: Path) -> set[str]:
-    """Every module that a file imports, functions included."""
+    """Every module that a file imports when it runs, functions included."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
