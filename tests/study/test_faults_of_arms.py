@@ -18,11 +18,17 @@ from tests.study.conftest import Desk, MakeDesk
 from tests.toy_plan import PLAN, toy_with
 
 
+def as_from_a_terminal() -> None:
+    """A shell's background job would hand an ignored Ctrl-C down."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(desk: Desk) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "harness", "run", str(desk.plan), "--local"],
         cwd=desk.folder, env=desk.environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=as_from_a_terminal,
     )  # fmt: skip
 
 

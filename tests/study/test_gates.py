@@ -120,27 +120,6 @@ def test_a_prepared_file_changed_in_the_store_stops_the_push(make_desk: MakeDesk
     assert digest[:12] in done.err.replace("\n", "")
 
 
-SERVING = {
-    "candidate": "pair",
-    "requests": 4,
-    "concurrency": 2,
-    "attempts": 2,
-    "timeout_s": 60,
-    "warmup_requests": 1,
-    "max_new_tokens": 8,
-    "phases": [{"name": "one", "replicas": 1, "fault": "none"}],
-}
-
-
-def test_serving_is_checked_and_refused_by_run(make_desk: MakeDesk) -> None:
-    desk = make_desk(serving=SERVING)
-    assert desk.harness("check", str(desk.plan)).code == 0
-    done = desk.run()
-    assert done.code == 3
-    assert "serving" in done.err
-    assert not desk.runs.exists()
-
-
 def test_without_local_it_names_the_next_command(make_desk: MakeDesk) -> None:
     desk = make_desk()
     done = desk.harness("run", str(desk.plan))

@@ -13,6 +13,7 @@ from harness.cloud.residue import residue
 from harness.fleet import engine
 from harness.journal import Journal
 from harness.launch.fleets import Joined, driving
+from harness.launch.record import tries
 from harness.receipts import PreserveReceipt, ReleaseReceipt
 from tests.engine.fleets.workshop import ROOT, Workshop
 
@@ -54,6 +55,31 @@ def test_up_again_and_down_leave_only_the_bucket(workshop: Workshop) -> None:
     assert len(resources.hosts) == 2 and all(host.seconds for host in resources.hosts)
     assert s3.head_bucket(Bucket=admitted.bucket)
     assert workshop.harness("down").code == 2, "there is no fleet any more"
+
+
+def test_no_capacity_goes_on_and_a_denial_stops(workshop: Workshop) -> None:
+    bystander = workshop.cloud.client("ec2").run_instances(ImageId="ami-1", MinCount=1, MaxCount=1)
+    other = bystander["Instances"][0]["InstanceId"]
+    workshop.write("walk", zones=["us-east-1a", "us-east-1b"], placement="one-zone")
+    workshop.cloud.on("NoCapacity", zone="us-east-1a", nth=tuple(range(2, 12)))
+    workshop.harness("up").ok()
+    assert workshop.slots(*ALIVE) == ["0", "1"]
+    first, second = tries(workshop.entries)
+    assert (first.result, len(first.launched), second.result) == ("no capacity", 1, "complete")
+    assert workshop.admitted.chosen == 1
+    alive = workshop.instances(*ALIVE)
+    zones = {i["Placement"]["AvailabilityZone"] for i in alive if i["InstanceId"] != other}
+    assert zones == {"us-east-1b"}
+    workshop.harness("down").ok()
+    assert {host["InstanceId"] for host in workshop.instances(*ALIVE)} == {other}
+
+    workshop.write("denied", zones=["us-east-1a", "us-east-1b"], placement="one-zone")
+    workshop.cloud.off("NoCapacity")
+    workshop.cloud.on("Denied", action="RunInstances")
+    stopped = workshop.harness("up")
+    assert stopped.code == 3 and "UnauthorizedOperation" in stopped.err
+    assert "no host was launched, so nothing costs money" in stopped.err
+    assert [each.result for each in tries(workshop.entries)] == ["configuration"]
 
 
 END = """
