@@ -100,7 +100,6 @@ bench-readback: $(VENV)/.dev
 bench-gpu:
 	$(PYTHON) -m bench --out bench.json
 	$(PYTHON) -m bench.evaluation --out bench-evaluation.json
-	$(PYTHON) -m bench.evaluation --out bench-evaluation.json
 	@if [ "$$($(PYTHON) -c 'import torch; print(torch.cuda.device_count())')" -ge 2 ]; then \
 	  $(PYTHON) -m torch.distributed.run --nproc-per-node 2 -m bench.pair --out bench-pair.json; fi
 

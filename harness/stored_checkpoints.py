@@ -15,13 +15,13 @@ from harness.hosts.protocol import Host
 from harness.jobs import GroupJob
 from harness.plan.kinds import Count
 from harness.stages.push import fetch_listing
+from harness.staging import keep_folder
 from harness.store.protocol import Artifact
 from harness.strict import Model
 from harness.study import Study
 from trainer import contract
 
 LOOK_S = 2.0
-COPY_S = 3600
 _NAME = re.compile(r"update-([1-9][0-9]*)")
 
 
@@ -93,13 +93,11 @@ class Keeper:
         return (out,)
 
     def _put(self, host: Host, folder: str) -> tuple[Artifact, ...] | None:
-        done = host.helper(
-            "stage", "put", "--store", self.study.store.address(),
-            "--folder", f"{host.work}/{folder}", timeout_s=COPY_S, check=False,
-        )  # fmt: skip
-        if done.exit_code:
+        label = f"checkpoint-{self.arm}-{host.name}"
+        try:
+            return keep_folder(self.study, host, f"{host.work}/{folder}", label=label)
+        except Waiting:
             return None
-        return tuple(Artifact.model_validate(row) for row in contract.parse(done.stdout))
 
     def _fetch(self, host: Host, files: tuple[Artifact, ...], folder: str) -> None:
         listing = [each.to_json() for each in files]
