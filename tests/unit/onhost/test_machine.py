@@ -28,9 +28,9 @@ def imported(path: Path) -> set[str]:
     """Every module that a file imports when it runs, functions included."""
     found = set()
     tree = ast.parse(path.read_text())
-    for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
+    for top in tree.body:
+        if isinstance(top, ast.If) and ast.unparse(top.test) == "TYPE_CHECKING":
+            top.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
