@@ -7,53 +7,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from harness.admission import Bound
 from harness.clock import utc_text
-from harness.fleet.admitted import AdmittedFleet, Placement
+from harness.fleet.admitted import AdmittedFleet
 from harness.fleet.tags import ATTEMPT, FLEET
-from harness.plan.hosts import Volume
 from infra.program import stand_up
 from infra.wiring import Wiring
+from tests.unit.infra import fleet
 
 LOGIN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIN/0XabQXGBjrdS6FuxpCL4nhT7hxBpLcx7ZP1yJfdnP"
 
 
 def admitted(**changes: Any) -> AdmittedFleet:
-    """A fleet of two g6e.xlarge in one zone, admitted for six hours from now."""
-    bound = Bound(
-        fleet_kind="stack",
-        lines=(),
-        allowance_usd="1",
-        total_usd="20",
-        ceiling_usd="50",
-        notes=(),
-    )
+    """The pair of the program's unit tests, admitted for six hours from now."""
     fields: dict[str, Any] = {
-        "fleet": "pair-1",
-        "study": "pair",
-        "plan_path": "plans/pair/plan.json",
-        "plan_hash": "a" * 64,
-        "source_commit": "b" * 40,
-        "account": "123456789012",
-        "region": "us-east-1",
-        "attempt": 1,
         "deadline_utc": utc_text(datetime.now(UTC) + timedelta(hours=6)),
-        "count": 2,
-        "placements": (Placement(type="g6e.xlarge", zones=("us-east-1a", "us-east-1a")),),
-        "one_zone": True,
-        "network": "own",
-        "image_id": "ami-12c6146b",
-        "image_name": "base",
-        "volume": Volume(gib=100, iops=4000, throughput_mbps=250),
-        "operator_cidr": "203.0.113.7/32",
         "login_public_key": LOGIN,
         "bucket": "harness-pair-123456789012",
-        "bucket_present": False,
-        "prefix": "studies/pair",
-        "budget_usd": "50",
-        "bound": bound,
     }
-    return AdmittedFleet(**{**fields, **changes})
+    return fleet.admitted(**{**fields, **changes})
 
 
 def changed(before: AdmittedFleet, **changes: Any) -> AdmittedFleet:

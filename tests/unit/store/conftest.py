@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +39,16 @@ def server(
 @pytest.fixture
 def objects(server: BucketServer) -> S3Objects:
     return server.make(f"bucket-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty disk of one mebibyte. In CI it must be there."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        assert "CI" not in os.environ, "CI must be able to mount a small disk"
+        pytest.skip("this computer lets nobody mount")
+    yield small
+    subprocess.run(["umount", str(small)], check=True)
