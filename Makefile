@@ -57,6 +57,7 @@ $(UV): requirements/uv.txt
 	  { echo "Harness needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --require-hashes -r requirements/uv.txt
+	@touch $@
 
 $(VENV)/.local: $(UV) requirements/local.txt requirements/build.txt pyproject.toml
 	$(INSTALL) -r requirements/build.txt
