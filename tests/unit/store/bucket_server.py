@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -35,6 +36,7 @@ class BucketServer:
     def __init__(self) -> None:
         self.rules: list[Rule] = []
         self.seen: list[str] = []
+        self.conditional = threading.Lock()
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.server = make_server("127.0.0.1", 0, self._app, threaded=True, request_handler=Quiet)
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
@@ -80,7 +82,10 @@ class BucketServer:
             answer = rule(environ)
             if answer is not None:
                 return _refusal(environ, start, *answer)
-        found: Iterable[bytes] = self.moto(environ, start)
+        # S3 decides a conditional write and makes it in one step; moto looks first and writes then.
+        # docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        with self.conditional if "HTTP_IF_NONE_MATCH" in environ else nullcontext():
+            found: Iterable[bytes] = self.moto(environ, start)
         return found
 
 
