@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from harness.cli import main as cli
 from harness.journal import Entry, Journal
 
 MODE, MEMORY = sys.argv[1], Path(sys.argv[2])
+ONE_AT_A_TIME = threading.RLock()
+"""Effects run side by side: a point that is remembered is one that a kill really hit."""
 
 
 def once(key: str) -> bool:
@@ -43,12 +46,13 @@ append, effect, write = Journal.append, Journal.effect, Journal.write
 
 
 def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
-    if MODE == "torn" and kind in ("outcome", "receipt") and once(f"{kind} {key}"):
-        Journal.write = write_half  # type: ignore[method-assign]
-    entry = append(self, kind, key, data)
-    if MODE == "intent" and kind in ("intent", "receipt") and once(f"{kind} {key}"):
-        die()
-    return entry
+    with ONE_AT_A_TIME:
+        if MODE == "torn" and kind in ("outcome", "receipt") and once(f"{kind} {key}"):
+            Journal.write = write_half  # type: ignore[method-assign]
+        entry = append(self, kind, key, data)
+        if MODE == "intent" and kind in ("intent", "receipt") and once(f"{kind} {key}"):
+            die()
+        return entry
 
 
 def write_half(self: Journal, line: bytes) -> None:
@@ -62,8 +66,9 @@ def effect_killed(self: Journal, key: str, outcome: Any, **more: Any) -> Any:
     def then_die(look: Callable[[], Any]) -> Callable[[], Any]:
         def wrapped() -> Any:
             result = look()
-            if result is not None and MODE == "effect" and once(f"effect {key}"):
-                die()
+            with ONE_AT_A_TIME:
+                if result is not None and MODE == "effect" and once(f"effect {key}"):
+                    die()
             return result
 
         return wrapped
