@@ -16,6 +16,9 @@ define timed
 @start=$$(date +%s); $(1); code=$$?; echo "== $@: $$(( $$(date +%s) - start )) s"; exit $$code
 endef
 
+# Both cores; the tests of a file stay together, since they share what they set up.
+BOTH := -n 2 --dist loadfile
+
 test: check unit numerics faults ssh engine study-tests
 
 # Walks through every point at which a command can be killed.
@@ -27,19 +30,19 @@ check: $(VENV)/.dev
 	  $(BIN)/mypy $(ROOMS) && $(BIN)/python tests/ignores.py)
 
 unit: $(VENV)/.dev
-	$(call timed,$(BIN)/python -m pytest tests/unit --durations=5)
+	$(call timed,$(BIN)/python -m pytest tests/unit $(BOTH) --durations=5)
 
 numerics: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/numerics --durations=5)
 
 faults: $(VENV)/.dev
-	$(call timed,$(BIN)/python -m pytest tests/faults -s --durations=5)
+	$(call timed,$(BIN)/python -m pytest tests/faults -n 2 --durations=5)
 
 # The plain Pulumi commands on the real engine, against a cloud on this computer.
 engine: $(VENV)/.dev pulumi
 	@command -v systemd-analyze > /dev/null || \
 	  { apt-get -q update && apt-get -qy install --no-install-recommends systemd; }
-	$(call timed,$(BIN)/python -m pytest tests/engine --durations=5)
+	$(call timed,$(BIN)/python -m pytest tests/engine $(BOTH) --durations=5)
 
 # Real sshd processes on loopback addresses; a machine without it fails, nothing is skipped.
 SSH_PARTS := /usr/sbin/sshd /usr/sbin/ip
@@ -50,7 +53,7 @@ $(SSH_PARTS):
 	apt-get update -q && apt-get install -q -y --no-install-recommends openssh-server openssh-client iproute2
 
 study-tests: $(VENV)/.dev
-	$(call timed,$(BIN)/python -m pytest tests/study --durations=5)
+	$(call timed,$(BIN)/python -m pytest tests/study $(BOTH) --durations=5)
 
 $(UV): requirements/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def run_until_done(mode: str, folder: Path, plan: Path) -> int:
 
 @pytest.mark.parametrize("mode", ["intent", "effect", "torn"])
 def test_a_study_killed_at_every_entry_ends_once_and_leaves_nothing(
-    mode: str, tmp_path: Path
+    mode: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     plan = write_plan(tmp_path, toy_plan())
     kills = run_until_done(mode, tmp_path, plan)
@@ -57,7 +58,8 @@ def test_a_study_killed_at_every_entry_ends_once_and_leaves_nothing(
     intents = {key for kind, key in keys if kind == "intent"}
     assert intents == {key for kind, key in keys if kind == "outcome"}
     expected = len(intents) + (17 if mode != "effect" else 0)
-    print(f"{mode}: {kills} kills over {len(intents)} effects and 17 receipts")
+    said = f"{mode}: {kills} kills over {len(intents)} effects and 17 receipts"
+    record_property("said", said)
     assert kills >= expected - 1
 
     train = load_file(TrainReceipt, place.folder / "receipts" / "train.json")

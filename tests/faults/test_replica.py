@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,9 @@ def malformed(number: int) -> bytes:
     return draw.choice((whole, whole, whole[: draw.randrange(len(whole))], draw.randbytes(200)))
 
 
-def test_1000_malformed_requests_leave_the_replica_healthy(replica: Running) -> None:
+def test_1000_malformed_requests_leave_the_replica_healthy(
+    replica: Running, record_property: Callable[[str, object], None]
+) -> None:
     statuses: dict[str, int] = {}
     for number in range(MALFORMED):
         with socket.create_connection((replica.place.address, replica.place.port)) as peer:
@@ -207,7 +209,8 @@ def test_1000_malformed_requests_leave_the_replica_healthy(replica: Running) -> 
                 pass
             word = said[9:12].decode("latin-1")
             statuses[word] = statuses.get(word, 0) + 1
-    print(f"== answers to {MALFORMED} malformed requests: {dict(sorted(statuses.items()))}")
+    line = f"answers to {MALFORMED} malformed requests: {dict(sorted(statuses.items()))}"
+    record_property("said", line)
     assert not any(word.startswith(("2", "5")) for word in statuses), statuses
     assert statuses["400"] > 100
     assert replica.process.poll() is None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from harness.launch import up
 
 MODES = tuple(each.partition(":")[::2] for each in sys.argv[1].split(","))
 MEMORY = Path(sys.argv[2])
+ONE_AT_A_TIME = threading.RLock()
+"""Hosts stand up side by side: a place that is remembered is one that a kill really hit."""
 up.APPEAR_S = 3.0  # moto shows a host at once
 terminate.POLL_S = 1.0
 
@@ -55,14 +58,15 @@ ENDS = ("outcome", "receipt")
 def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
     if self.path.parent.parent.name != "fleets" or key == "admitted":
         return append(self, kind, key, data)
-    if kind in ENDS and once("effect", kind, key):
-        die()
-    if kind in ENDS and once("torn", kind, key):
-        Journal.write = write_half  # type: ignore[method-assign]
-    entry = append(self, kind, key, data)
-    if kind in ("intent", "receipt") and once("intent", kind, key):
-        die()
-    return entry
+    with ONE_AT_A_TIME:
+        if kind in ENDS and once("effect", kind, key):
+            die()
+        if kind in ENDS and once("torn", kind, key):
+            Journal.write = write_half  # type: ignore[method-assign]
+        entry = append(self, kind, key, data)
+        if kind in ("intent", "receipt") and once("intent", kind, key):
+            die()
+        return entry
 
 
 def write_half(self: Journal, line: bytes) -> None:

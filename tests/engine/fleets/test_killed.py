@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -59,11 +60,15 @@ def require_nothing_left(workshop: Workshop) -> None:
 
 @pytest.mark.parametrize(("while_up", "while_down"), POINTS)
 def test_killed_and_typed_again_it_is_one_fleet_and_then_none(
-    workshop: Workshop, while_up: str, while_down: str
+    workshop: Workshop,
+    while_up: str,
+    while_down: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     up = until_done(workshop, while_up, "up")
     require_whole(workshop)
     down = until_done(workshop, while_down, "down")
     require_nothing_left(workshop)
-    print(f"kills ({while_up}): {up} while provisioning, {down} while taking down")
+    said = f"kills ({while_up}): {up} while provisioning, {down} while taking down"
+    record_property("said", said)
     assert (up, down) >= LEAST and down >= LEAST[1]
