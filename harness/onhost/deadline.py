@@ -98,7 +98,10 @@ def _status(fleet: Path, held: bool, beat: dict[str, Any]) -> str:
 
 
 def disarm(fleet: Path, *, wait_s: float = 20.0) -> dict[str, Any]:
-    """End the watchdog of a fleet that has ended. Raises Fault (3) while a job runs; idempotent."""
+    """End the watchdog of a fleet that has ended and see it gone. Raises Fault (3) while a job runs.
+
+    Idempotent.
+    """
     folder = fleet / "deadline"
     if not (folder / "deadline.json").exists():
         return state(fleet)
@@ -109,7 +112,10 @@ def disarm(fleet: Path, *, wait_s: float = 20.0) -> dict[str, Any]:
         )
     _write_once(folder / "disarmed.json", {"disarmed_utc": utc_now()})
     until = time.monotonic() + wait_s
-    while lock_held(folder / "lock"):
+    beat = read_optional(folder / "heartbeat.json")
+    while lock_held(folder / "lock") or (
+        beat and processes.lives(beat["pid"], beat["start_ticks"])
+    ):
         if time.monotonic() > until:
             raise Fault(f"{fleet}: the watchdog does not end.", exit_code=5)
         time.sleep(0.05)
