@@ -98,9 +98,9 @@ def _status(fleet: Path, held: bool, beat: dict[str, Any]) -> str:
 
 
 def disarm(fleet: Path, *, wait_s: float = 20.0) -> dict[str, Any]:
-    """End the watchdog of a fleet that has ended and see it gone. Raises Fault (3) while a job runs.
+    """End the watchdog of a fleet that has ended and see it gone; idempotent.
 
-    Idempotent.
+    Raises Fault (3) while a job runs.
     """
     folder = fleet / "deadline"
     if not (folder / "deadline.json").exists():
