@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
 ROOMS := harness trainer tests infra bench
 
-.PHONY: study test test-all test-gpu check unit numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback bench-gpu
+.PHONY: study test test-all test-gpu check unit pages numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback bench-gpu
 
 study: $(VENV)/.local
 	$(BIN)/harness run plans/quickstart/plan.json --local
@@ -19,7 +19,7 @@ endef
 # Both cores; the tests of a file stay together, since they share what they set up.
 BOTH := -n 2 --dist loadfile
 
-test: check unit numerics faults ssh engine study-tests
+test: check unit pages numerics faults ssh engine study-tests
 
 # Walks through every point at which a command can be killed.
 test-all: export HARNESS_ALL_KILLS = 1
@@ -31,6 +31,14 @@ check: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/unit $(BOTH) --durations=5)
+
+# The report in a real browser; a machine without it gets it, nothing is skipped.
+CHROMIUM := /usr/bin/chromium
+pages: $(VENV)/.dev $(CHROMIUM)
+	$(call timed,$(BIN)/python -m pytest tests/pages --durations=5)
+
+$(CHROMIUM):
+	apt-get update -q && apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core
 
 numerics: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/numerics --durations=5)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.report import bars
 from harness.report.drawing import Drawing
 from harness.report.evidence import Evidence
 from harness.report.figures import drawings, standalone
@@ -42,8 +43,16 @@ def build_report(evidence: Evidence, *, raster: bool = True) -> ReportFiles:
     `raster=False` leaves out the PNG and PDF figures, and matplotlib is then not imported.
     """
     found, figures = numbers(evidence), drawings(evidence)
-    if (curve := saturation(phases_of(evidence))) is not None:
-        figures["saturation"] = curve
+    figures |= {
+        name: drawing
+        for name, drawing in (
+            ("retention", bars.retention(evidence)),
+            ("bytes", bars.sent_bytes(evidence)),
+            ("cost", bars.cost(evidence)),
+            ("saturation", saturation(phases_of(evidence))),
+        )
+        if drawing is not None
+    }
     files = {
         "report.json": contract.canonical(report_value(evidence, found)) + b"\n",
         "index.html": index_page(evidence, found, figures),

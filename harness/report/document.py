@@ -8,6 +8,7 @@ from pydantic import Field
 
 from harness.closing import ClosingRecord
 from harness.plan.kinds import Sha256
+from harness.results import Flips
 from harness.strict import Model
 
 NotRun = str
@@ -94,6 +95,8 @@ class ReportDocument(Model):
     verdict: Verdict
     tables: dict[str, ReportTable]
     losses: dict[str, LossCurve]
+    flips: tuple[Flips, ...] = ()
+    """Case ids gained and lost, of every contrast."""
     environments: dict[str, dict[str, str]]
     limits: tuple[str, ...]
     not_run: tuple[str, ...]

@@ -155,7 +155,7 @@ def _retention(
             changes.append(cell("", source=at))
             intervals.append(cell("", source=at))
             continue
-        change = _change(evidence, probe, model)
+        change = retention_change(evidence, probe, model)
         mean, low, text = None, None, None
         if change is not None:
             mean, low = change.mean, change.lower
@@ -170,7 +170,7 @@ def _retention(
     )
 
 
-def _change(evidence: Evidence, probe: str, model: str) -> PairedDifference | None:
+def retention_change(evidence: Evidence, probe: str, model: str) -> PairedDifference | None:
     """Paired change of every document's loss; None where the documents do not match."""
     before, after = (_losses(evidence, probe, name) for name in (REFERENCE, model))
     if len(before) < 2 or before.keys() != after.keys():

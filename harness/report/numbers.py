@@ -8,11 +8,12 @@ from typing import Any
 from harness.receipts import RECEIPTS
 from harness.report import learning, record, running, serving
 from harness.report.evidence import AFTER_SEAL, Evidence
-from harness.report.recount import disagreements
+from harness.report.recount import contrasts, disagreements, flips
 from harness.report.table import Table
 from harness.report.verdict import decisions, verdict
+from harness.results import Flips
 
-REPORTER_VERSION = "2"
+REPORTER_VERSION = "3"
 """Raised whenever the same evidence would give other bytes."""
 
 NO_CLOSING = (
@@ -31,6 +32,8 @@ class Numbers:
     not_run: tuple[str, ...]
     disagreements: tuple[str, ...]
     limits: tuple[str, ...]
+    flips: tuple[Flips, ...]
+    """Cases whose correctness changed, of every contrast that is shown."""
 
 
 def numbers(evidence: Evidence) -> Numbers:
@@ -72,6 +75,7 @@ def numbers(evidence: Evidence) -> Numbers:
         not_run=_not_run(evidence),
         disagreements=disagreements(evidence),
         limits=tuple(said),
+        flips=tuple(flips(evidence.cases, *pair) for pair in contrasts(evidence)),
     )
 
 
@@ -119,6 +123,7 @@ def report_value(evidence: Evidence, found: Numbers) -> dict[str, Any]:
             }
             for arm, points in evidence.losses.items()
         },
+        "flips": [flip.to_json() for flip in found.flips],
         "environments": {host: dict(found) for host, found in evidence.environments.items()},
         "limits": list(found.limits),
         "not_run": list(found.not_run),

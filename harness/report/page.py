@@ -14,9 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.display.sanitize import UNSEEN, name_of
+from harness.measuring.rows import ScoreLine
 from harness.report.drawing import Drawing, seen, svg
 from harness.report.evidence import Evidence
 from harness.report.numbers import REPORTER_VERSION, Numbers
+from harness.report.recount import contrasts
 from harness.report.table import Table
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -34,6 +36,7 @@ def index_page(evidence: Evidence, found: Numbers, figures: Mapping[str, Drawing
         closing=evidence.closing,
         found=found,
         tables=found.tables,
+        places={case.id: number for number, case in enumerate(evidence.cases, start=1)},
         figures={name: Markup(svg(figure)) for name, figure in figures.items()},
         style=Markup(style),
         policy=policy(style),
@@ -53,6 +56,7 @@ def answers_page(evidence: Evidence) -> bytes:
         families=list(dict.fromkeys(case.family for case in evidence.cases)),
         wordings=sorted({case.wording for case in evidence.cases}),
         held_out=evidence.plan.data.tasks.held_out,
+        contrasts=contrasts(evidence),
         style=Markup(style),
         script=Markup(script),
         policy=policy(style, script),
@@ -102,6 +106,11 @@ def breaks(text: str) -> Markup:
     return escape(seen(text)).replace("/", Markup("/<wbr>"))
 
 
+def which(answers: Mapping[str, ScoreLine], field: str, wanted: bool) -> list[str]:
+    """The models whose answer has this value of a field."""
+    return [name for name, answer in answers.items() if getattr(answer, field) is wanted]
+
+
 def numeric(table: Table, column: int) -> bool:
     """Whether a column of a table holds figures; column 0 is the header."""
     return column > 0 and table.columns[column] not in table.words
@@ -127,6 +136,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(hostile=hostile, minus=minus, breaks=breaks)
+    made.filters.update(hostile=hostile, minus=minus, breaks=breaks, which=which)
     made.globals.update(numeric=numeric, long_characters=LONG_CHARACTERS)
     return made
