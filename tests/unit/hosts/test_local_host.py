@@ -27,7 +27,7 @@ def job(name: str, *argv: str, **environment: str) -> Job:
 
 
 def wait(host: LocalHost, name: str) -> JobState:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (state := host.state(name)).status != "exited":
         assert time.monotonic() < end, state
         time.sleep(0.02)
@@ -65,12 +65,12 @@ def test_a_failed_command_is_one_sentence_with_the_host(host: LocalHost) -> None
 
 def test_a_command_that_takes_too_long_is_ended_with_its_children(host: LocalHost) -> None:
     began = time.monotonic()
-    with pytest.raises(Waiting, match=r"ended after 0.3 s"):
-        host.run(["sh", "-c", "sleep 50 & echo $! > child; wait"], timeout_s=0.3)
-    assert time.monotonic() - began < 3
+    with pytest.raises(Waiting, match=r"ended after 2 s"):
+        host.run(["sh", "-c", "sleep 500 & echo $! > child; wait"], timeout_s=2.0)
+    assert time.monotonic() - began < 100
     child = int((Path(host.work) / "child").read_text())
     stat = Path(f"/proc/{child}/stat")
-    end = time.monotonic() + 3
+    end = time.monotonic() + 60
     while stat.exists() and stat.read_text().split()[2] != "Z":
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -78,8 +78,8 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(host: LocalHos
 
 def test_a_child_that_keeps_the_output_open_does_not_hold_the_command(host: LocalHost) -> None:
     began = time.monotonic()
-    assert host.run(["sh", "-c", "sleep 3 & echo out"], timeout_s=10).stdout == "out\n"
-    assert time.monotonic() - began < 2
+    assert host.run(["sh", "-c", "sleep 90 & echo out"], timeout_s=60).stdout == "out\n"
+    assert time.monotonic() - began < 60
 
 
 def test_only_named_variables_reach_commands_and_jobs(

@@ -90,7 +90,7 @@ class Kit:
         return path.read_text().splitlines() if path.exists() else []
 
 
-def until(look: Callable[[], Any], limit_s: float = 10) -> Any:
+def until(look: Callable[[], Any], limit_s: float = 60) -> Any:
     """What `look` returns once it is true; fails after the limit."""
     end = time.monotonic() + limit_s
     while not (found := look()):

@@ -93,7 +93,7 @@ def test_it_fires_and_ends_every_job_also_a_lost_one(
     started = contract.read_json(lost / "started.json")
     os.kill(started["supervisor_pid"], signal.SIGKILL)
     deadline.arm(fleet, kit.soon(1.0))
-    wait_until(lambda: deadline.state(fleet)["status"] == "fired", 15)
+    wait_until(lambda: deadline.state(fleet)["status"] == "fired")
     assert job.state(held)["reason"] == "deadline"
     assert job.state(lost)["reason"].startswith("deadline;")
     assert not processes.lives(started["pid"], started["start_ticks"])

@@ -85,7 +85,7 @@ class Toy:
         """Run on that many nodes; their receipts."""
         ranks = self.start(recipe, out, nodes=nodes, **more)
         for rank in ranks:
-            assert rank.communicate(timeout=30)[1] == "" and rank.returncode == 0
+            assert rank.communicate(timeout=120)[1] == "" and rank.returncode == 0
         return [
             rank_bodies.read_rank_receipt(self.folder / out / f"receipt-{rank}.json")
             for rank in range(nodes)
@@ -268,7 +268,7 @@ def test_when_one_rank_fails_the_other_says_so_and_fails(
     toy: Toy, fault: str, statuses: tuple[int, int]
 ) -> None:
     ranks = toy.start(TRAIN, "train", nodes=2, environment={"TOY_FAULT": fault})
-    said = [rank.communicate(timeout=20)[1] for rank in ranks]
+    said = [rank.communicate(timeout=120)[1] for rank in ranks]
     assert tuple(rank.returncode for rank in ranks) == statuses
     assert "lost a peer" in "".join(said)
     assert not (toy.folder / "train" / "candidate").exists()
@@ -277,14 +277,14 @@ def test_when_one_rank_fails_the_other_says_so_and_fails(
 def test_a_stalled_rank_stops_its_heartbeat_and_reacts_to_sigterm(toy: Toy) -> None:
     (rank,) = toy.start(TRAIN, "train", nodes=1, environment={"TOY_FAULT": "stall:0:2"})
     beat = toy.folder / "train" / "heartbeat-0.json"
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not beat.exists() or contract.read_json(beat)["done"] != 1:
         assert time.monotonic() < end
         time.sleep(0.01)
     time.sleep(0.2)
     assert rank.poll() is None and contract.read_json(beat)["done"] == 1
     rank.send_signal(signal.SIGTERM)
-    assert rank.communicate(timeout=5)[1] == "toy trainer: ended by SIGTERM\n"
+    assert rank.communicate(timeout=60)[1] == "toy trainer: ended by SIGTERM\n"
     assert rank.returncode == 143
 
 
