@@ -60,5 +60,7 @@ class ClosingRecord(Model):
     residue: tuple[str, ...]
     """What was still there after teardown, by name."""
     resources: Resources
+    incomplete: str | None = None
+    """Why the study ended before all of it was measured; absent: it did not."""
     stages: dict[str, float] = Field(default_factory=dict)
     """Seconds of the stages after the archive was sealed (seal, preserve, release, terminate)."""

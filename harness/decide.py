@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from harness.measuring import execution, quality, serving
 from harness.measuring.measurements import Measurements
-from harness.measuring.question import Found, Missing, Question
+from harness.measuring.question import Found, Missing, NotMeasured, Question
 from harness.plan import Plan
 from harness.plan.decisions import Statistic
 from harness.receipts import Decided
@@ -26,18 +26,27 @@ RULES: Mapping[str, Callable[[Found, float], bool]] = {
 """A bound must clear the margin; a value may equal it."""
 
 
-def decide(plan: Plan, measurements: Measurements) -> tuple[Decided, ...]:
-    """Every declared decision in the plan's order, exploratory ones too. Never raises on data."""
-    return tuple(_decide(Question(plan, decision, measurements)) for decision in plan.decisions)
+def decide(
+    plan: Plan, measurements: Measurements, *, incomplete: bool = False
+) -> tuple[Decided, ...]:
+    """Every declared decision in the plan's order, exploratory ones too. Never raises on data.
+
+    In an incomplete study those whose inputs were never measured are left out: not decided.
+    """
+    asked = (Question(plan, decision, measurements) for decision in plan.decisions)
+    found = (_decide(question, incomplete) for question in asked)
+    return tuple(decided for decided in found if decided is not None)
 
 
-def _decide(question: Question) -> Decided:
+def _decide(question: Question, incomplete: bool) -> Decided | None:
     decision = question.decision
     found: Found | None = None
     try:
         found = _finite(STATISTICS[decision.statistic](question))
         detail, source = found.detail, found.source
     except (Missing, ValueError) as error:
+        if incomplete and isinstance(error, NotMeasured):
+            return None
         detail, source = str(error), "no value: an input is missing or not usable"
     bound = None
     if found is not None and decision.bound in ("lower", "upper"):

@@ -55,6 +55,13 @@ class Waiting(HarnessError):
     kind = "stopped, resumable"
 
 
+class Incomplete(HarnessError):
+    """A study ended and is preserved, and not all of it was measured."""
+
+    exit_code = 4
+    kind = "incomplete"
+
+
 class Leaked(HarnessError):
     """A resource that is lost or still there. `where` names its id."""
 

@@ -19,6 +19,7 @@ from harness.receipts import (
     SelectReceipt,
     ServeReceipt,
     TrainReceipt,
+    Unfinished,
 )
 from harness.stages.select import require_selection
 from harness.store.protocol import Artifact
@@ -36,7 +37,8 @@ def materialise(study: Study, done: Receipts) -> Path:
     folder.mkdir(parents=True)
     (folder / "plan.json").write_bytes(study.loaded.data)
     (folder / "prepared.json").write_bytes(study.prepared_path.read_bytes())
-    contract.write_json(folder / "selection.json", require_selection(study, done).to_json())
+    if done.find(SelectReceipt) is not None:
+        contract.write_json(folder / "selection.json", require_selection(study, done).to_json())
     for file in done.of(PrepareReceipt).prepared_files:
         study.store.fetch(file, folder / "inputs" / file.name)
     for artifact in named_files(done):
@@ -77,15 +79,26 @@ def named_files(done: Receipts) -> list[Artifact]:
         found += arm.losses
         for attempt in arm.attempts:
             found += attempt.logs
-    for model in done.of(EvaluateReceipt).models:
+    evaluated, served = done.find(EvaluateReceipt), done.find(ServeReceipt)
+    for model in evaluated.models if evaluated else ():
         found += [*model.answers, *model.retention, model.scores]
         for attempt in model.attempts:
             found += attempt.logs
-    for phase in done.of(ServeReceipt).phases if "serve" in done.by_stage else ():
+    for begun in _unfinished(done):
+        found += begun.losses
+        for attempt in begun.attempts:
+            found += attempt.logs
+    for phase in served.phases if served else ():
         found += [each for each in (phase.order, phase.events) if each is not None]
         for replica in phase.replicas:
             found += [each for each in (replica.served, replica.log) if each is not None]
     return found
+
+
+def _unfinished(done: Receipts) -> tuple[Unfinished, ...]:
+    evaluated = done.find(EvaluateReceipt)
+    in_evaluation = evaluated.unfinished if evaluated else None
+    return (*(done.of(TrainReceipt).unfinished or ()), *(in_evaluation or ()))
 
 
 def _arms(folder: Path, done: Receipts) -> None:
@@ -94,18 +107,18 @@ def _arms(folder: Path, done: Receipts) -> None:
             contract.write_json(
                 folder / "arms" / arm.arm / f"receipt-{rank.rank}.json", rank.to_json()
             )
-    for model in done.of(EvaluateReceipt).models:
+    evaluated = done.find(EvaluateReceipt)
+    for model in evaluated.models if evaluated else ():
         contract.write_json(folder / "models" / model.name / "receipt-0.json", model.rank.to_json())
 
 
 def _commits(study: Study, folder: Path, done: Receipts) -> None:
     """The commitments with the raw commit objects that prove their order."""
     repository = commitments.find_repository(study.loaded.folder, study.folder)
-    committed, selected = done.of(CommitReceipt), done.of(SelectReceipt)
-    rows = [
-        ("plan and prepared inputs", committed.commit, committed.branch),
-        ("selection", selected.commit, selected.branch),
-    ]
+    committed, selected = done.of(CommitReceipt), done.find(SelectReceipt)
+    rows = [("plan and prepared inputs", committed.commit, committed.branch)]
+    if selected is not None:
+        rows.append(("selection", selected.commit, selected.branch))
     contract.write_json(
         folder / "commits.json",
         [{"what": what, "commit": commit, "branch": branch} for what, commit, branch in rows],

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 LOG_TAIL_BYTES = 2000
 SAMPLER_S = 15.0
+LEAVES = "stopped: only preserving still fits before the deadline"
 LOG_HEAD_BYTES = 16 << 20
 MOST_LOG_BYTES = 64 << 20
 PIECE = 4 << 20
@@ -71,11 +72,12 @@ class Reach:
 
 
 def follow(study: Study, group: GroupJob, *, sampled: bool = False) -> Attempt:
-    """Wait until every rank ended; one that fails, stalls or is lost ends its siblings.
+    """Wait until every rank ended; one that fails, stalls or is lost ends its siblings, and all
+    are ended when the group has to leave.
 
     Raises Unreachable when no host answers.
     """
-    why, shown = "", ""
+    why, shown, stopped = "", "", False
     pulse, reach = Pulse(study.clock, group.out), Reach(study.clock)
     while True:
         states = [reach.state(host, group.job) for host in group.hosts]
@@ -93,14 +95,19 @@ def follow(study: Study, group: GroupJob, *, sampled: bool = False) -> Attempt:
                 break
             if group.heartbeat:
                 failed = pulse.stalled(group.hosts, known)
+        if due := group.leave():
+            why, stopped = "; ".join((due.why, *failed)), True
+            states = _end_all(study, group, LEAVES)
+            break
         if failed:
             why = "; ".join(failed)
-            states = _end_siblings(study, group)
+            states = _end_all(study, group, "stopped: a sibling failed")
             break
         group.beside(group)
         shown = _show(study, group, shown)
         study.clock.sleep(POLL_S)
-    return _attempt(study, group, states, why, sampled=sampled)
+    attempt = _attempt(study, group, states, why, sampled=sampled)
+    return attempt.model_copy(update={"outcome": "stopped"}) if stopped else attempt
 
 
 def _has_failed(state: JobState) -> bool:
@@ -108,14 +115,14 @@ def _has_failed(state: JobState) -> bool:
     return gone or (state.status == "exited" and state.exit_code != 0)
 
 
-def _end_siblings(study: Study, group: GroupJob) -> list[JobState | None]:
+def _end_all(study: Study, group: GroupJob, reason: str) -> list[JobState | None]:
     """End the job on every host that answers; None for one that does not."""
     ended: dict[str, JobState | None] = {}
     for host in group.hosts:
         ended[host.name] = None
         if _answers(host, group.job):
             with suppress(Unreachable):
-                ended[host.name] = host.stop(group.job, reason="stopped: a sibling failed")
+                ended[host.name] = host.stop(group.job, reason=reason)
         if ended[host.name] is None:
             study.journal.note("job/not-ended", {"host": host.name, "job": group.job})
     return [ended[host.name] for host in group.hosts]

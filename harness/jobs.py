@@ -11,11 +11,12 @@ from typing import Any
 
 from pydantic import Field
 
+from harness.departure import TimeToLeave
 from harness.errors import Refused, Waiting
 from harness.fleet.protocol import FleetSource
 from harness.following import follow
 from harness.hosts.protocol import Host, Job
-from harness.receipts import Attempt, PushedHost
+from harness.receipts import Attempt, Incomplete, PushedHost
 from harness.strict import Model
 from harness.study import Study
 from trainer import contract
@@ -41,6 +42,11 @@ class Terms(Model):
 
 def _anything(group: GroupJob) -> None:
     """Accept whatever is there."""
+
+
+def _never() -> Incomplete | None:
+    """There is time."""
+    return None
 
 
 def _nothing(group: GroupJob) -> tuple[str, ...]:
@@ -71,6 +77,8 @@ class GroupJob:
     """Called now and then while all ranks run."""
     before: Callable[[GroupJob], tuple[str, ...]] = _nothing
     """Called before another attempt; gives further folders of `earlier`."""
+    leave: Callable[[], Incomplete | None] = _never
+    """Why the job must not go on; asked all along."""
     cap_bytes: int = 0
     """A host that sends more than this over the job's interface has the job ended; 0: no cap."""
     accept: Callable[[GroupJob], None] = _anything
@@ -122,9 +130,10 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
 
     def go() -> Attempt:
-        terms = terms_of(study, fleet, group)
-        for rank, host in enumerate(group.hosts):
-            start_rank(study, fleet, group, rank, host, terms)
+        if group.leave() is None:
+            terms = terms_of(study, fleet, group)
+            for rank, host in enumerate(group.hosts):
+                start_rank(study, fleet, group, rank, host, terms)
         return follow(study, group, sampled=group.samples(fleet))
 
     return study.journal.effect(
@@ -307,19 +316,24 @@ def attempts(
 ) -> tuple[tuple[Attempt, ...], str]:
     """Run until one attempt is done; returns all attempts and the output folder of the last.
 
-    Raises Waiting when every attempt failed.
+    Raises TimeToLeave when the job's time is over, Waiting when every attempt failed.
     """
     made: list[Attempt] = []
     outs: tuple[str, ...] = ()
     for number in range(1, limit + 1):
         one = replace(group, key=f"{group.key}/{number}", earlier=outs if group.resumes else ())
         recorded = study.journal.find("outcome", f"attempt/{one.key}")
+        due = group.leave()
+        if due and study.journal.find("intent", f"attempt/{one.key}") is None:
+            raise TimeToLeave(due, made, outs)
         if number > 1 and group.resumes and recorded is None:
             one = replace(one, earlier=one.earlier + group.before(one))
         outs += (one.out,)
         made.append(run_group(study, fleet, one))
         if made[-1].outcome == "done":
             return tuple(made), one.out
+        if due := group.leave():
+            raise TimeToLeave(due, made, outs)
         study.progress.note(f"{group.label}: attempt {number} of {limit} failed: {made[-1].reason}")
     raise Waiting(
         f"{group.label} failed {limit} of {limit} attempts, the last one because {made[-1].reason}",

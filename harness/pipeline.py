@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness import receipts as r
+from harness.clock import parse_utc
 from harness.stages.commit import commit
 from harness.stages.decide import decide
 from harness.stages.evaluate import evaluate
@@ -36,6 +37,8 @@ class Stage:
     name: r.StageName
     run: Callable[[Study, Receipts, Stamp], r.Receipt]
     reads: tuple[r.StageName, ...] = ()
+    closes: bool = False
+    """Runs also in a study that had to end early."""
 
 
 FLEET: tuple[r.StageName, ...] = ("provision", "push")
@@ -55,12 +58,12 @@ STAGES: tuple[Stage, ...] = (
     Stage("evaluate", evaluate, ("prepare", "commit", *FLEET, "preflight", "train", "select")),
     Stage("serve", serve, ("prepare", "commit", *FLEET, "preflight", "select")),
     Stage("validate", validate, (*SCORED, "serve")),
-    Stage("decide", decide, (*SCORED, "serve", "validate")),
-    Stage("seal", seal, (*SCORED, "decide")),
-    Stage("preserve", preserve, ("prepare", *FLEET, "train", "evaluate", "seal")),
-    Stage("release", release, ("preserve",)),
-    Stage("terminate", terminate, ("provision", "preserve", "release")),
-    Stage("report", report, ("seal", "preserve", "release", "terminate")),
+    Stage("decide", decide, (*SCORED, "serve", "validate"), closes=True),
+    Stage("seal", seal, (*SCORED, "decide"), closes=True),
+    Stage("preserve", preserve, ("prepare", *FLEET, "train", "evaluate", "seal"), closes=True),
+    Stage("release", release, ("preserve",), closes=True),
+    Stage("terminate", terminate, ("provision", "preserve", "release"), closes=True),
+    Stage("report", report, ("seal", "preserve", "release", "terminate"), closes=True),
 )
 
 DEVELOPMENT: tuple[r.StageName, ...] = (
@@ -72,17 +75,30 @@ DEVELOPMENT: tuple[r.StageName, ...] = (
 def advance(study: Study, stages: tuple[Stage, ...] = STAGES) -> Receipts:
     """Run every stage whose receipt is not in the journal with the same inputs.
 
+    Once a receipt says that the study had to end early, only the stages that close it follow.
     Raises a HarnessError of the stage that stopped; the same call goes on there.
     """
     done = Receipts({})
     for stage in stages:
+        if done.incomplete and not stage.closes:
+            continue
         inputs = _inputs(study, stage, done)
         receipt = recorded(study, stage.name, inputs)
         if receipt is None:
             receipt = _run(study, stage, done, inputs)
         _write_out(study, receipt)
         done = Receipts({**done.by_stage, stage.name: receipt})
+        if isinstance(receipt, r.ProvisionReceipt):
+            _watch_deadline(study, receipt)
     return done
+
+
+def _watch_deadline(study: Study, provisioned: r.ProvisionReceipt) -> None:
+    """Somebody is told in time, as long as there are hosts."""
+    if study.journal.find("receipt", "terminate") is None:
+        deadline_utc = study.fleet(provisioned).deadline_utc
+        left_s = (parse_utc(deadline_utc) - study.clock.now()).total_seconds()
+        study.notices.watch_deadline(left_s, deadline_utc)
 
 
 def recorded(

@@ -126,6 +126,16 @@ class PhaseResult(Model):
     """Share of requests that were answered, with the same tokens as in every other phase."""
 
 
+class Shortfall(Model):
+    """What an incomplete study did not do."""
+
+    why: str
+    arms_not_run: tuple[str, ...]
+    """Arms without a candidate."""
+    not_decided: tuple[str, ...]
+    """Declared decisions whose inputs were not measured."""
+
+
 class Results(Model):
     """The whole of results.json."""
 
@@ -149,6 +159,8 @@ class Results(Model):
     limits: tuple[str, ...]
     not_run: tuple[str, ...]
     """Stages that did not run."""
+    incomplete: Shortfall | None = None
+    """Set when the study ended before all of it was measured."""
 
 
 class HostCost(Model):

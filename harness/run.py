@@ -132,6 +132,7 @@ def open_study(
             where=str(journal),
             next_command=f"put it back, or: {shlex.join(['mv', str(place.folder), '/tmp'])}",
         )
+    kept = Journal(journal, clock)
     return Study(
         loaded=loaded,
         run=place.record.run,
@@ -140,10 +141,10 @@ def open_study(
         cache=cache_folder(),
         fleets=Fleets(choice),
         store=choose_store(loaded, runs, place.folder, choice.kind),
-        journal=Journal(journal, clock),
+        journal=kept,
         clock=clock,
         progress=progress,
-        notices=Notices(notice, place.record.run, progress.note),
+        notices=Notices(notice, place.record.run, progress.note, kept),
         hub_endpoint=os.environ.get("HF_ENDPOINT"),
         development=place.record.development,
         abandon=abandon,
@@ -165,7 +166,10 @@ def run_plan(
         loaded, runs, progress, clock, choice=choice, again=again, notice=notice
     )
     try:
-        return place, pipeline.advance(study)
+        done = pipeline.advance(study)
+        if done.incomplete is not None:
+            study.notices.tell("failure", f"the study is incomplete: {done.incomplete.why}")
+        return place, done
     except HarnessError as error:
         study.notices.tell("failure", str(error))
         raise

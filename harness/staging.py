@@ -17,6 +17,8 @@ from trainer import contract
 
 T = TypeVar("T")
 STAGE_S = 3600.0
+MOVED = "moved"
+"""Key of the journal's notes about transfers between a host and the store."""
 
 
 def on_every(hosts: Sequence[Host], work: Callable[[Host], T]) -> tuple[T, ...]:
@@ -55,8 +57,22 @@ def bring(study: Study, host: Host, folder: str, listing: Path) -> int:
     return host.send(local, folder)
 
 
+def moved(study: Study, host: Host, size: int, began: float) -> None:
+    """Keep what a transfer took, so that a later one can be planned (harness.departure)."""
+    if size:
+        seconds = round(study.clock.monotonic() - began, 6)
+        study.journal.note(MOVED, {"host": host.name, "bytes": size, "seconds": seconds})
+
+
 def keep_folder(study: Study, host: Host, folder: str, *, label: str) -> tuple[Artifact, ...]:
     """Every file of a host's folder into the store, named by its path in the folder."""
+    began = study.clock.monotonic()
+    kept = _keep_folder(study, host, folder, label)
+    moved(study, host, sum(each.bytes for each in kept), began)
+    return kept
+
+
+def _keep_folder(study: Study, host: Host, folder: str, label: str) -> tuple[Artifact, ...]:
     if reaches_store(study, host):
         address = study.store.address()
         answer = host.helper(

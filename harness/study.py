@@ -104,9 +104,21 @@ class Receipts:
 
     by_stage: dict[r.StageName, r.Receipt]
 
-    def of(self, kind: type[R]) -> R:
-        """The receipt of that type. Raises Refused when its stage has not run."""
+    def find(self, kind: type[R]) -> R | None:
+        """The receipt of that type; null when its stage has not run."""
         for receipt in self.by_stage.values():
             if isinstance(receipt, kind):
                 return receipt
-        raise Refused(f"a stage needs the {kind.__name__}, and it is not there")
+        return None
+
+    def of(self, kind: type[R]) -> R:
+        """The receipt of that type. Raises Refused when its stage has not run."""
+        found = self.find(kind)
+        if found is None:
+            raise Refused(f"a stage needs the {kind.__name__}, and it is not there")
+        return found
+
+    @property
+    def incomplete(self) -> r.Incomplete | None:
+        """Why the study had to end early; null while it has not."""
+        return next((x.incomplete for x in self.by_stage.values() if x.incomplete), None)

@@ -12,7 +12,7 @@ from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, fi
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.display.tables import final_table
-from harness.errors import BadInput, HarnessError, command
+from harness.errors import BadInput, HarnessError, Incomplete, command
 from harness.fleet.choice import LOCAL, FleetChoice
 from harness.plan import LoadedPlan, load_plan
 from harness.results import Resources, Results
@@ -47,7 +47,11 @@ def run(
     ] = None,
     notice: Annotated[
         str,
-        typer.Option("--notice", help="A command or web hook that is told what happens."),
+        typer.Option(
+            "--notice",
+            envvar="HARNESS_NOTICE",
+            help="A command or web hook that is told what happens.",
+        ),
     ] = "",
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
@@ -66,7 +70,9 @@ def run(
             loaded, folder, progress, clock(), choice=choice, again=again, notice=notice
         )
         progress.close()
-        _show(place, loaded, as_json)
+        results = _show(place, loaded, as_json)
+        if results.incomplete is not None:
+            _end_incomplete(results, choice.command(loaded.path, "--again"), as_json)
 
     finish(
         work, as_json=as_json, runs=runs, still_runs=lambda: _still_runs(plan, runs, local, hosts)
@@ -123,7 +129,21 @@ def _abandon(
     typer.echo(f"Abandoned: {place.record.run}. Its fleet is ended; nothing more is preserved.")
 
 
-def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> None:
+def _end_incomplete(results: Results, again: str, as_json: bool) -> None:
+    """Exit with the status of a study that is not whole; JSON says it in results already."""
+    found = results.incomplete
+    assert found is not None
+    error = Incomplete(
+        f"the study is preserved and ended, and not whole: {found.why}",
+        where=results.run,
+        next_command=again,
+    )
+    if as_json:
+        raise typer.Exit(error.exit_code)
+    raise error
+
+
+def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> Results:
     results = load_file(Results, place.folder / "results.json")
     resources = load_file(Resources, place.folder / "resources.json")
     page = place.folder / "report" / "index.html"
@@ -133,6 +153,7 @@ def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> None:
         )
     else:
         show(final_table(results, resources, plan=loaded.plan, report=_short(page)))
+    return results
 
 
 def _short(path: Path) -> Path:

@@ -37,6 +37,7 @@ def final_table(
     parts: list[RenderableType] = [
         Text(clean(f"{results.plan}  run {results.run}"), style="bold"),
         Text(""),
+        *_incomplete(results),
         _accuracy(results, plan),
         Text(""),
         _decisions(results.decisions, plan),
@@ -52,6 +53,17 @@ def final_table(
         where = Text(clean(f"report: {report}"), overflow="fold")
         parts.append(where)
     return Group(*parts)
+
+
+def _incomplete(results: Results) -> list[RenderableType]:
+    found = results.incomplete
+    if found is None:
+        return []
+    lines = [f"incomplete: {found.why}"]
+    for what, names in (("arms not run", found.arms_not_run), ("not decided", found.not_decided)):
+        if names:
+            lines.append(f"{what}: {', '.join(names)}")
+    return [*(Text(clean(line), overflow="fold") for line in lines), Text("")]
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from harness.measuring.question import Found, Missing, Question
+from harness.measuring.question import Found, Missing, NotMeasured, Question
 from harness.results import ArmResult
 
 
@@ -56,14 +56,14 @@ def parameter_distance(question: Question) -> Found:
         ):  # fmt: skip
             words = f"relative to '{distance.reference}', largest difference {distance.max_abs:.6g}"
             return Found(distance.relative_l2, words, "evaluate: distances")
-    raise Missing(f"'{pair[0]}' and '{pair[1]}' were not compared")
+    raise NotMeasured(f"'{pair[0]}' and '{pair[1]}' were not compared")
 
 
 def _arm(question: Question, name: str) -> ArmResult:
     try:
         return question.measurements.arms[name]
     except KeyError:
-        raise Missing(f"'{name}' was not trained, so it has no execution") from None
+        raise NotMeasured(f"'{name}' was not trained, so it has no execution") from None
 
 
 def _timer(question: Question, arm: ArmResult) -> float:

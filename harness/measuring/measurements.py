@@ -61,7 +61,7 @@ def read_measurements(
     evidence_folder: Path,
     plan: Plan,
     train: TrainReceipt,
-    evaluate: EvaluateReceipt,
+    evaluate: EvaluateReceipt | None,
     prepared: Prepared,
     *,
     microbatches: Mapping[str, int] | None = None,
@@ -70,13 +70,14 @@ def read_measurements(
     """Read models/NAME/scores.jsonl, models/NAME/retention-PROBE.jsonl, arms/ARM/losses-0.jsonl and
     serving/PHASE/.
 
-    `microbatches` is what probe chose (ProbeReceipt.microbatch), for arms that declare none; 0 is
-    not known. A file, case or document that is missing is remembered and fails the decisions that
-    need it. Raises BadInput for a file or receipt that is malformed.
+    Without `evaluate` no model was scored. `microbatches` is what probe chose
+    (ProbeReceipt.microbatch), for arms that declare none; 0 is not known. A file, case or document
+    that is missing is remembered and fails the decisions that need it. Raises BadInput for a file
+    or receipt that is malformed.
     """
     chosen = microbatches or {}
     records = {record.arm: record for record in train.arms}
-    scored = {scores.name: scores for scores in evaluate.models}
+    scored = {scores.name: scores for scores in evaluate.models} if evaluate else {}
     return Measurements(
         models={
             name: _model(evidence_folder / "models" / name, plan, prepared, scored[name])
@@ -94,7 +95,7 @@ def read_measurements(
             for arm in plan.arms
             if arm.name in records
         },
-        distances=evaluate.distances,
+        distances=evaluate.distances if evaluate else (),
         serving=read_serving(evidence_folder, plan, serve),
     )
 

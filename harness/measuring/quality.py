@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from harness.measuring.measurements import ModelMeasured
-from harness.measuring.question import Found, Missing, Question
+from harness.measuring.question import Found, Missing, NotMeasured, Question
 from harness.scoring.tables import CaseRow, compare
 from harness.statistics import mcnemar
 from harness.statistics.counts import PairedCounts
@@ -86,7 +86,7 @@ def _model(question: Question, name: str) -> ModelMeasured:
     try:
         return question.measurements.models[name]
     except KeyError:
-        raise Missing(f"'{name}' was not scored") from None
+        raise NotMeasured(f"'{name}' was not scored") from None
 
 
 def _scores(question: Question) -> str:

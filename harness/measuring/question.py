@@ -13,6 +13,10 @@ class Missing(Exception):
     """An input that is not there or not usable: the decision fails and says this sentence."""
 
 
+class NotMeasured(Missing):
+    """An input was never measured: in a study that had to end early nothing is decided on it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One decision with everything that it may look at."""

@@ -10,7 +10,7 @@ from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
 from harness.receipts import Decided
-from harness.results import Flips, ModelResult, Predicted, Results, Tally
+from harness.results import Flips, ModelResult, Predicted, Results, Shortfall, Tally
 from harness.scoring.tables import CaseRow, compare
 
 
@@ -26,6 +26,7 @@ def results(
     inputs: Mapping[str, str],
     limits: Sequence[str] = (),
     not_run: Sequence[str] = (),
+    incomplete: Shortfall | None = None,
 ) -> Results:
     """The whole of results.json. Pure: the same arguments give the same value.
 
@@ -49,6 +50,7 @@ def results(
         inputs=dict(inputs),
         limits=tuple(dict.fromkeys((*limits, *_lacking(plan, measurements)))),
         not_run=tuple(not_run),
+        incomplete=incomplete,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.measuring.question import Found, Missing, Question
+from harness.measuring.question import Found, Missing, NotMeasured, Question
 from harness.results import PhaseResult
 
 
@@ -37,4 +37,4 @@ def _phase(question: Question, name: str) -> PhaseResult:
             if phase.outcome == "failed":
                 raise Missing(f"the phase '{name}' failed: {phase.why}")
             return phase
-    raise Missing("serving did not run")
+    raise NotMeasured("serving did not run")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from harness.receipts.base import (
     Attempt,
+    Incomplete,
     Line,
     RankReceipt,
     Receipt,
     StageName,
     Timers,
     Traffic,
+    Unfinished,
 )
 from harness.receipts.before import (
     CommitReceipt,
@@ -66,6 +68,7 @@ __all__ = [
     "Distance",
     "EvaluateReceipt",
     "Fate",
+    "Incomplete",
     "Line",
     "ModelScores",
     "PhaseRecord",
@@ -92,6 +95,7 @@ __all__ = [
     "Traffic",
     "TrainReceipt",
     "Trial",
+    "Unfinished",
     "ValidateReceipt",
 ]
 

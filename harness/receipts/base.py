@@ -16,6 +16,14 @@ StageName = Literal[
 ]  # fmt: skip
 
 
+class Incomplete(Model):
+    """Why a study ended before all of it was measured."""
+
+    because: Literal["deadline", "lost-host"]
+    why: str
+    """A clause: what happened, when."""
+
+
 class Receipt(Model):
     """What every receipt holds."""
 
@@ -31,13 +39,16 @@ class Receipt(Model):
     """Hashes of what the stage read, by name."""
     notes: tuple[str, ...] = ()
     """Sentences that the report prints under limits."""
+    incomplete: Incomplete | None = None
+    """Set by the stage that had to end early; only preserving follows it."""
 
 
 class Attempt(Model):
     """One start of an arm, an evaluation or another job, also a failed one."""
 
     number: CountOrZero
-    outcome: Literal["done", "failed", "lost"]
+    outcome: Literal["done", "failed", "lost", "stopped"]
+    """stopped: ended by this side, because only preserving still fitted before the deadline."""
     started_utc: str
     ended_utc: str
     seconds: float
@@ -47,6 +58,16 @@ class Attempt(Model):
     reason: str = ""
     """Why it failed, with the last words of the log."""
     logs: tuple[Artifact, ...] = ()
+
+
+class Unfinished(Model):
+    """Work that had begun when the study had to end, and what of it was kept."""
+
+    name: str
+    """The arm; else 'evaluate NAME' or the like."""
+    attempts: tuple[Attempt, ...]
+    losses: tuple[Artifact, ...] = ()
+    """Whole lines of losses-R.jsonl up to the stop, of the ranks that could be asked."""
 
 
 class Timers(Model):

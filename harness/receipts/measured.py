@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.plan.kinds import CountOrZero, Sha256
-from harness.receipts.base import Attempt, RankReceipt, Receipt
+from harness.receipts.base import Attempt, RankReceipt, Receipt, Unfinished
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -33,6 +33,8 @@ class TrainReceipt(Receipt):
     """All arms, in the order they ran."""
 
     arms: tuple[ArmRecord, ...]
+    unfinished: tuple[Unfinished, ...] | None = None
+    """The arm that had begun when the study had to end."""
 
 
 class SelectReceipt(Receipt):
@@ -74,6 +76,8 @@ class EvaluateReceipt(Receipt):
 
     models: tuple[ModelScores, ...]
     distances: tuple[Distance, ...]
+    unfinished: tuple[Unfinished, ...] | None = None
+    """The evaluation that had begun when the study had to end."""
 
 
 class Agreement(Model):

@@ -95,7 +95,7 @@ class Evidence:
     ranks: Mapping[str, tuple[RankReceipt, ...]]
     """The trainer's own receipts, by arm."""
     measurements: Measurements | None
-    """Measured again from the files; None where training or evaluation did not run."""
+    """Measured again from the files; None where training did not run."""
     development: tuple[DevelopmentRun, ...]
     environments: Mapping[str, Mapping[str, str]]
     """Installed distributions, by host."""

@@ -159,7 +159,7 @@ def _measurements(
     folder: Path, plan: Plan, prepared: Prepared, receipts: dict[StageName, Receipt]
 ) -> Measurements | None:
     train, evaluate = receipts.get("train"), receipts.get("evaluate")
-    if not isinstance(train, TrainReceipt) or not isinstance(evaluate, EvaluateReceipt):
+    if not isinstance(train, TrainReceipt):
         return None
     probe = receipts.get("probe")
     chosen = probe.microbatch if isinstance(probe, ProbeReceipt) else None
@@ -168,7 +168,7 @@ def _measurements(
         folder,
         plan,
         train,
-        evaluate,
+        evaluate if isinstance(evaluate, EvaluateReceipt) else None,
         prepared,
         microbatches=chosen,
         serve=served if isinstance(served, ServeReceipt) else None,

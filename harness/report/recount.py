@@ -185,7 +185,8 @@ def _measured(evidence: Evidence) -> Iterator[str]:
     for phase in evidence.measurements.serving:
         yield from _fields(f"serving phase {phase.name}", phase, phases.get(phase.name))
     decided = {one.name: one for one in evidence.results.decisions}
-    for one in decide(evidence.plan, evidence.measurements):
+    incomplete = evidence.results.incomplete is not None
+    for one in decide(evidence.plan, evidence.measurements, incomplete=incomplete):
         yield from _fields(f"decision {one.name}", one, decided.get(one.name))
 
 

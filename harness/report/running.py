@@ -98,17 +98,19 @@ def attempts(evidence: Evidence) -> Table:
     receipt = evidence.receipt(TrainReceipt)
     if receipt is None:
         return absent("attempts", "Attempts", "no arm was started", columns)
+    begun = [(record.arm, record.attempts) for record in receipt.arms]
+    begun += [(one.name, one.attempts) for one in receipt.unfinished or ()]
     rows = tuple(
         row(
-            f"{record.arm}, {attempt.number}",
+            f"{arm}, {attempt.number}",
             (
                 cell(attempt.outcome, source=TRAIN),
                 cell(attempt.seconds, words.seconds(attempt.seconds), source=TRAIN),
                 cell(attempt.reason, source=TRAIN),
             ),
         )
-        for record in receipt.arms
-        for attempt in record.attempts
+        for arm, made in begun
+        for attempt in made
     )
     return Table("attempts", "Attempts", columns, rows, words=frozenset({"outcome", "why"}))
 

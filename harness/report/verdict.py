@@ -11,6 +11,13 @@ from harness.report.table import Cell, Row, Table, absent, cell, row
 
 def verdict(evidence: Evidence) -> tuple[str, str]:
     """(sentence, 'pass', 'fail' or 'not run') over the decisions that decide."""
+    sentence, outcome = _verdict(evidence)
+    if evidence.results.incomplete is None:
+        return sentence, outcome
+    return f"The study is incomplete. {sentence}", outcome
+
+
+def _verdict(evidence: Evidence) -> tuple[str, str]:
     declared = [d for d in evidence.plan.decisions if not d.exploratory]
     decided = {d.name: d for d in evidence.results.decisions}
     if not declared:

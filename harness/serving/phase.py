@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import jobs, outputs
+from harness.departure import TimeToLeave
 from harness.errors import BadInput
 from harness.fleet.protocol import FleetSource
+from harness.following import LEAVES
 from harness.hosts.protocol import Host
 from harness.plan.serving import Phase, Serving
-from harness.receipts import Fate, PhaseRecord, PushedHost
+from harness.receipts import Fate, Incomplete, PhaseRecord, PushedHost
 from harness.serving import replicas
 from harness.serving.fates import (
     Event,
@@ -55,6 +57,8 @@ class Stand:
     """Folder of the candidate in each host's work folder."""
     cases: Sequence[tuple[str, Sequence[int]]]
     """(id, prompt) of the development cases."""
+    leave: Callable[[], Incomplete | None]
+    """Why serving must not go on; asked all along."""
 
     @property
     def serving(self) -> Serving:
@@ -68,14 +72,23 @@ def run_phase(stand: Stand, phase: Phase) -> PhaseRecord:
     """Carry a phase out once. What fails makes a failed phase, which is not tried again.
 
     A second call after this process was ended goes on with what runs, or returns what was recorded.
+    Raises TimeToLeave.
     """
 
     def go() -> PhaseRecord:
         return _carry_out(stand, phase)
 
+    if stand.study.journal.find("outcome", f"serve/{phase.name}") is None:
+        _require_time(stand)
     return stand.study.journal.effect(
         f"serve/{phase.name}", PhaseRecord, intent={"replicas": phase.replicas}, act=go, adopt=go
     )
+
+
+def _require_time(stand: Stand) -> None:
+    """Raises TimeToLeave."""
+    if (due := stand.leave()) is not None:
+        raise TimeToLeave(due)
 
 
 def _slots(stand: Stand, phase: Phase) -> tuple[replicas.Slot, ...]:
@@ -126,6 +139,9 @@ def _carry_out(stand: Stand, phase: Phase) -> PhaseRecord:
         why = _run_client(stand, phase, slots[0], order, terms)
     except replicas.NotReady as error:
         why = str(error)
+    except TimeToLeave:
+        replicas.stop(slots)
+        raise
     return _record(stand, phase, slots, order or _order(stand, phase, ()), began.utc, why)
 
 
@@ -155,6 +171,9 @@ def _run_client(
         job = f"serve.{phase.name}.client.{session}"
         replicas.start_helper(host, job, "client", arguments, terms)
         while (state := host.state(job)).status in ("starting", "running"):
+            if stand.leave() is not None:
+                host.stop(job, reason=LEAVES)
+            _require_time(stand)
             _show(stand, phase, tail.ends())
             study.clock.sleep(replicas.POLL_S)
         if state.exit_code == 0:

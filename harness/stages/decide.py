@@ -10,6 +10,7 @@ from harness.measuring.results import results
 from harness.plan.check import check_plan
 from harness.prepared import Prepared
 from harness.receipts import (
+    Decided,
     DecideReceipt,
     EvaluateReceipt,
     ProbeReceipt,
@@ -17,7 +18,7 @@ from harness.receipts import (
     StageName,
     TrainReceipt,
 )
-from harness.results import Predicted
+from harness.results import Predicted, Shortfall
 from harness.stages.stamp import Stamp
 from harness.strict import load_file
 from harness.study import Receipts, Study
@@ -32,13 +33,12 @@ def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
         folder,
         study.plan,
         done.of(TrainReceipt),
-        done.of(EvaluateReceipt),
+        done.find(EvaluateReceipt),
         prepared,
         microbatches=done.of(ProbeReceipt).microbatch,
-        serve=done.of(ServeReceipt),
+        serve=done.find(ServeReceipt),
     )
-    decisions = decided_of(study.plan, measured)
-    not_run: tuple[StageName, ...] = () if done.of(ServeReceipt).ran else ("serve",)
+    decisions = decided_of(study.plan, measured, incomplete=done.incomplete is not None)
     value = results(
         plan=study.plan,
         prepared=prepared,
@@ -49,7 +49,8 @@ def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
         predicted=_predicted(study, done, prepared),
         inputs=write_receipts(folder, done),
         limits=_limits(study, done, prepared),
-        not_run=not_run,
+        not_run=_not_run(done),
+        incomplete=_shortfall(study, done, decisions),
     )
     path = study.folder / "results.json"
     contract.write_json(path, value.to_json())
@@ -60,9 +61,33 @@ def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
     )
 
 
+MEASURING: tuple[StageName, ...] = ("select", "evaluate", "serve", "validate")
+
+
+def _not_run(done: Receipts) -> tuple[StageName, ...]:
+    served = done.find(ServeReceipt)
+    ran = {name for name in done.by_stage if name != "serve" or (served and served.ran)}
+    return tuple(name for name in MEASURING if name not in ran)
+
+
+def _shortfall(study: Study, done: Receipts, decisions: tuple[Decided, ...]) -> Shortfall | None:
+    """What was not done; null in a study that ran to its end."""
+    if done.incomplete is None:
+        return None
+    trained = {arm.arm for arm in done.of(TrainReceipt).arms}
+    decided = {each.name for each in decisions}
+    return Shortfall(
+        why=done.incomplete.why,
+        arms_not_run=tuple(name for name in study.plan.arm_names if name not in trained),
+        not_decided=tuple(d.name for d in study.plan.decisions if d.name not in decided),
+    )
+
+
 def _limits(study: Study, done: Receipts, prepared: Prepared) -> tuple[str, ...]:
     """Each sentence once: the plan's, the ledger's, and what stages noted."""
     found = [*study.plan.limits, *prepared.notes]
+    if done.incomplete:
+        found.append(f"The study is incomplete: {done.incomplete.why}.")
     for receipt in done.by_stage.values():
         found += receipt.notes
     return tuple(dict.fromkeys(found))
@@ -74,9 +99,10 @@ def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predic
     observed: dict[str, float] = {name: r.seconds for name, r in done.by_stage.items()}
     for arm in done.of(TrainReceipt).arms:
         observed[f"train {arm.arm}"] = arm.attempts[-1].seconds
-    for model in done.of(EvaluateReceipt).models:
+    evaluated, served = done.find(EvaluateReceipt), done.find(ServeReceipt)
+    for model in evaluated.models if evaluated else ():
         observed[f"evaluate {model.name}"] = model.attempts[-1].seconds
-    for phase in done.of(ServeReceipt).phases:
+    for phase in served.phases if served else ():
         observed[f"serve {phase.name}"] = seconds_between(phase.started_utc, phase.ended_utc)
     return tuple(
         row.model_copy(update={"observed_s": observed.get(row.what)}) for row in report.times

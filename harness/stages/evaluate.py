@@ -7,6 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from harness import jobs, machine, outputs, recipes
+from harness.departure import TimeToLeave, departure_of
 from harness.errors import Refused, Waiting
 from harness.hosts.protocol import Host
 from harness.plan.plan import REFERENCE
@@ -20,6 +21,7 @@ from harness.receipts import (
     PrepareReceipt,
     ProvisionReceipt,
     PushReceipt,
+    Unfinished,
 )
 from harness.scoring.answers import score
 from harness.selection import Selected
@@ -38,17 +40,32 @@ EVALUATE_ATTEMPTS = 3
 def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
     """Score the test cases and the retention probes of every selected model.
 
-    Raises Refused when no selection is committed or a model is not the selected one.
+    Raises Refused when no selection is committed or a model is not the selected one. At the point
+    of no return the receipt holds the models that were scored by then.
     """
     selection = require_selection(study, done)
     named = {REFERENCE: selection.reference, **selection.candidates}
     arms = study.plan.arm_names
-    models = tuple(
-        score_model(study, done, name, named[name], "test") for name in (REFERENCE, *arms)
+    models: list[ModelScores] = []
+    distances: list[Distance] = []
+    left: TimeToLeave | None = None
+    try:
+        for name in (REFERENCE, *arms):
+            models.append(score_model(study, done, name, named[name], "test"))
+        for other in arms[1:]:
+            distances.append(_compare(study, done, other, arms[0]))
+    except TimeToLeave as error:
+        left = error
+    begun = left.attempts if left else ()
+    return EvaluateReceipt(
+        **stamp.close(),
+        models=tuple(models),
+        distances=tuple(distances),
+        unfinished=(Unfinished(name=f"evaluation {len(models) + 1}", attempts=begun),)
+        if begun
+        else None,
+        incomplete=left.incomplete if left else None,
     )
-    pairs = [(arms[0], other) for other in arms[1:]]
-    distances = tuple(_compare(study, done, candidate, reference) for reference, candidate in pairs)
-    return EvaluateReceipt(**stamp.close(), models=models, distances=distances)
 
 
 def score_model(
@@ -59,10 +76,13 @@ def score_model(
     `role` is 'test' (with every retention probe) or 'development' (without).
     """
     host = ready_hosts(study, done)[0]
+    fleet = study.fleet(done.of(ProvisionReceipt))
+    departure = departure_of(study, done, fleet)
+    if (due := departure.due()) and not _begun(study, f"evaluate/{role}/{name}"):
+        raise TimeToLeave(due)
     folder = _place(study, host, name, selected)
     probes = tuple(each.name for each in study.plan.data.retention) if role == "test" else ()
     provisioned = done.of(ProvisionReceipt)
-    fleet = study.fleet(provisioned)
     prepared = load_file(Prepared, study.prepared_path)
     recipe = recipes.evaluate(
         study.plan,
@@ -81,6 +101,7 @@ def score_model(
         limit_s=EVALUATE_S,
         label=f"evaluate {name}",
         unit="case",
+        leave=departure.due,
         accept=lambda one: _accept(study, done, one, role, probes),
     )
     made, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
@@ -135,6 +156,10 @@ def _accept(
     for probe in probes:
         path = f"retention-{probe}.jsonl"
         outputs.retention(outputs.fetch(host, f"{group.out}/{path}", local / path), counts[probe])
+
+
+def _begun(study: Study, key: str) -> bool:
+    return study.journal.find("intent", f"attempt/{key}/1") is not None
 
 
 def _store(study: Study, name: str, path: Path) -> Artifact:
@@ -215,6 +240,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         limit_s=EVALUATE_S,
         label=f"compare {candidate} with {reference}",
         heartbeat=False,
+        leave=departure_of(study, done, fleet).due,
         accept=lambda one: _accept_comparison(study, one),
     )
     _, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)

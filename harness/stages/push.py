@@ -12,7 +12,7 @@ from harness.onhost.s3place import HELPER_ENVIRONMENT, REQUIREMENTS
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
 from harness.stages.stamp import Stamp
-from harness.staging import bring, on_every, reaches_store
+from harness.staging import bring, moved, on_every, reaches_store
 from harness.store.choose import write_record
 from harness.store.mirrored import MirroredStore
 from harness.store.protocol import Artifact
@@ -176,8 +176,11 @@ def ready_hosts(study: Study, done: Receipts) -> tuple[Host, ...]:
 
 def fetch_listing(study: Study, host: Host, folder: str, listing: Path, digest: str) -> Moved:
     """Objects into one of the host's folders: it fetches them, or they are brought to it."""
+    began = study.clock.monotonic()
     if not reaches_store(study, host):
-        return Moved(sha256=digest, moved_bytes=bring(study, host, folder, listing))
+        size = bring(study, host, folder, listing)
+        moved(study, host, size, began)
+        return Moved(sha256=digest, moved_bytes=size)
     remote = f"listings/{digest}.json"
     host.put(listing, remote)
     answer = host.helper(
@@ -185,5 +188,6 @@ def fetch_listing(study: Study, host: Host, folder: str, listing: Path, digest: 
         "--folder", f"{host.work}/{folder}", timeout_s=ENVIRONMENT_S,
     )  # fmt: skip
     shown = contract.parse(answer.stdout)
-    moved = shown.get("moved_bytes", 0) if isinstance(shown, dict) else 0
-    return Moved(sha256=digest, moved_bytes=int(moved))
+    size = int(shown.get("moved_bytes", 0)) if isinstance(shown, dict) else 0
+    moved(study, host, size, began)
+    return Moved(sha256=digest, moved_bytes=size)

@@ -45,6 +45,7 @@ def report(study: Study, done: Receipts, stamp: Stamp) -> ReportReceipt:
 
 
 def _closing(study: Study, done: Receipts) -> ClosingRecord:
+    incomplete = done.incomplete
     sealed, preserved = done.of(SealReceipt), done.of(PreserveReceipt)
     released, ended = done.of(ReleaseReceipt), done.of(TerminateReceipt)
     return ClosingRecord(
@@ -67,6 +68,7 @@ def _closing(study: Study, done: Receipts) -> ClosingRecord:
         release=Release(basis=released.basis, why=released.why),
         ended=ended.ended,
         residue=ended.residue,
+        incomplete=incomplete.why if incomplete else None,
         resources=load_file(Resources, study.folder / "resources.json"),
         stages={receipt.stage: receipt.seconds for receipt in (sealed, preserved, released, ended)},
     )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from harness import machine, recipes
+from harness.departure import TimeToLeave, departure_of
 from harness.errors import Refused
 from harness.plan.serving import Serving
 from harness.prepared import Prepared
 from harness.receipts import (
+    Incomplete,
+    PhaseRecord,
     PreflightReceipt,
     PrepareReceipt,
     ProvisionReceipt,
@@ -27,6 +30,7 @@ from trainer import contract
 
 def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
     """Run every phase once, in order; a phase that fails stays failed and the next one runs.
+    At the point of no return the phase that goes on is ended and leaves no record.
 
     Raises Refused when no selection is committed or it names another candidate to serve.
     """
@@ -40,8 +44,17 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
             where="selection.json#/serve",
         )
     chosen = selection.candidates[serving.candidate]
+    departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
+    if due := departure.due():
+        return ServeReceipt(**stamp.close(), ran=False, why=due.why, incomplete=due)
     stand = _stand(study, done, serving, chosen)
-    phases = tuple(run_phase(stand, phase) for phase in serving.phases)
+    phases: list[PhaseRecord] = []
+    incomplete: Incomplete | None = None
+    try:
+        for phase in serving.phases:
+            phases.append(run_phase(stand, phase))
+    except TimeToLeave as left:
+        incomplete = left.incomplete
     notes = tuple(
         f"The serving phase '{phase.name}' failed: {phase.why}"
         for phase in phases
@@ -54,7 +67,8 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
         why="",
         candidate=serving.candidate,
         parameter_root=chosen.parameter_root,
-        phases=phases,
+        phases=tuple(phases),
+        incomplete=incomplete,
     )
 
 
@@ -88,6 +102,7 @@ def _stand(study: Study, done: Receipts, serving: Serving, chosen: Selected) -> 
         recipe=recipe,
         model=folder,
         cases=_cases(study, done),
+        leave=departure_of(study, done, study.fleet(provisioned)).due,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import jobs, machine, outputs, recipes
-from harness.clock import parse_utc
+from harness.departure import TimeToLeave, departure_of
 from harness.errors import BadInput, Refused
 from harness.hosts.protocol import Host
 from harness.measuring.rows import read_losses
@@ -17,12 +17,14 @@ from harness.receipts import (
     ArmRecord,
     Candidate,
     CommitReceipt,
+    Incomplete,
     PreflightReceipt,
     ProbeReceipt,
     ProvisionReceipt,
     PushReceipt,
     RankReceipt,
     TrainReceipt,
+    Unfinished,
 )
 from harness.stages.commit import require_commitment
 from harness.stages.push import ready_hosts
@@ -32,28 +34,47 @@ from harness.store.protocol import Artifact
 from harness.stored_checkpoints import Keeper
 from harness.strict import load_file
 from harness.study import Receipts, Study
+from harness.unfinished import keep_unfinished
 
 
 def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     """Train all arms in the plan's order.
 
     Raises Refused when a commitment or hash does not hold, Waiting when an arm failed all its
-    attempts.
+    attempts. At the point of no return the receipt names the arms that have a candidate by then.
     """
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
     fleet = study.fleet(done.of(ProvisionReceipt))
-    jobs.require_deadlines(study, fleet)
-    left_s = (parse_utc(fleet.deadline_utc) - study.clock.now()).total_seconds()
-    study.notices.watch_deadline(left_s, fleet.deadline_utc)
+    if departure_of(study, done, fleet).due() is None:
+        jobs.require_deadlines(study, fleet)
     hosts = ready_hosts(study, done)
-    prepared = load_file(Prepared, study.prepared_path)
-    arms = tuple(_arm(study, done, arm, hosts[: arm.workers], prepared) for arm in study.plan.arms)
+    arms, unfinished, incomplete = _arms(study, done, hosts)
     notes: tuple[str, ...] = ()
     if fleet.kind == "local":
         notes = ("traffic caps are not enforced between workers of one computer",)
     notes += tuple(_continued(record) for record in arms if _resumed_from(record))
-    return TrainReceipt(**stamp.close(), notes=notes, arms=arms)
+    return TrainReceipt(
+        **stamp.close(), notes=notes, arms=arms, unfinished=unfinished, incomplete=incomplete
+    )
+
+
+def _arms(
+    study: Study, done: Receipts, hosts: tuple[Host, ...]
+) -> tuple[tuple[ArmRecord, ...], tuple[Unfinished, ...] | None, Incomplete | None]:
+    """Arms that have their candidate; what had begun when the rest had to be left, and why."""
+    prepared = load_file(Prepared, study.prepared_path)
+    arms: list[ArmRecord] = []
+    for arm in study.plan.arms:
+        group = hosts[: arm.workers]
+        try:
+            arms.append(_arm(study, done, arm, group, prepared))
+        except TimeToLeave as left:
+            if study.development:
+                raise
+            begun = (keep_unfinished(study, arm.name, group, left),) if left.attempts else None
+            return tuple(arms), begun, left.incomplete
+    return tuple(arms), None, None
 
 
 def _resumed_from(record: ArmRecord) -> int:
@@ -81,6 +102,7 @@ def _arm(
         device=done.of(PreflightReceipt).device,
         threads=machine.threads_of(study.plan, provisioned, arm.workers),
     )
+    departure = departure_of(study, done, fleet)
     stored = study.plan.recipe.checkpoints
     keeper = Keeper(study, arm.name)
     group = jobs.GroupJob(
@@ -93,6 +115,7 @@ def _arm(
         label=f"train {arm.name}",
         resumes=stored is not None,
         cap_bytes=int(arm.limits.traffic_gb * 10**9 / arm.workers),
+        leave=departure.due,
         accept=lambda one: _accept(study, arm, one),
     )
     if stored and stored.off_host:
@@ -115,7 +138,8 @@ def _arm(
         f"collect/train/{arm.name}", ArmRecord, intent={"out": out}, act=collect,
         adopt=lambda: None,
     )  # fmt: skip
-    study.notices.tell("arm ended", f"the arm '{arm.name}' ended and its candidate is stored")
+    said = f"the arm '{arm.name}' ended and its candidate is stored"
+    study.notices.tell("arm ended", said, about=arm.name)
     return record
 
 

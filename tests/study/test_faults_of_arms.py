@@ -106,7 +106,11 @@ def test_siblings_of_a_failed_rank_end_at_once(
 
 def test_the_deadline_ends_an_arm_without_the_operator(make_desk: MakeDesk, tmp_path: Path) -> None:
     budget = {**PLAN["budget"], "deadline_s": 45}
-    desk = make_desk(trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="12"), budget=budget)
+    desk = make_desk(
+        trainer=toy_with(tmp_path, TOY_UPDATE_SECONDS="15"), budget=budget,
+        arms=PLAN["arms"][:1], decisions=[{**PLAN["decisions"][1], "candidate": "single"}],
+        hosts={"local": {"count": 1, "device": "cpu", "threads": 1}},
+    )  # fmt: skip
     process = start(desk)
     started = wait_for("toy/2*/fleet/hosts/host-0/jobs/train.single.1/started.json", desk)
     process.kill()
@@ -115,8 +119,16 @@ def test_the_deadline_ends_an_arm_without_the_operator(make_desk: MakeDesk, tmp_
     wait_for("toy/2*/fleet/hosts/host-0/jobs/train.single.1/exit.json", desk, 150)
     assert not alive(pid)
     done = desk.run()
-    assert done.code in (3, 4), done.err
+    assert done.code == 4, done.err
     assert "deadline" in done.err
+    train = load_file(TrainReceipt, desk.latest / "receipts" / "train.json")
+    assert train.arms == ()
+    assert train.unfinished is not None
+    (attempt,) = train.unfinished[0].attempts
+    assert attempt.outcome == "stopped"
+    assert "ended: deadline" in attempt.reason
+    assert attempt.logs
+    assert desk.harness("verify", str(desk.latest)).code == 0
 
 
 def test_a_failed_attempt_is_continued_where_the_plan_stores_checkpoints(
