@@ -55,7 +55,7 @@ engine: $(VENV)/.dev pulumi
 # Real sshd processes on loopback addresses; a machine without it fails, nothing is skipped.
 SSH_PARTS := /usr/sbin/sshd /usr/sbin/ip
 ssh: $(VENV)/.dev $(SSH_PARTS)
-	$(call timed,$(BIN)/python -m pytest tests/ssh --durations=5)
+	$(call timed,$(BIN)/python -m pytest tests/ssh $(BOTH) --durations=5)
 
 $(SSH_PARTS):
 	apt-get update -q && apt-get install -q -y --no-install-recommends openssh-server openssh-client iproute2

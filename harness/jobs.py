@@ -16,7 +16,7 @@ from harness.errors import Refused, Waiting
 from harness.fleet.protocol import FleetSource
 from harness.following import follow
 from harness.hosts.protocol import Host, Job
-from harness.receipts import Attempt, Incomplete, PushedHost
+from harness.receipts import Attempt, Incomplete, Line, PushedHost
 from harness.strict import Model
 from harness.study import Study
 from trainer import contract
@@ -38,6 +38,8 @@ class Terms(Model):
     """By rank: the interface that the kernel routes to its peer."""
     boots: dict[str, str] = Field(default_factory=dict)
     """Boot id by host when the attempt began."""
+    lines: tuple[Line, ...] = ()
+    """What `GroupJob.ready` saw."""
 
 
 def _anything(group: GroupJob) -> None:
@@ -51,6 +53,11 @@ def _never() -> Incomplete | None:
 
 def _nothing(group: GroupJob) -> tuple[str, ...]:
     """Nothing further."""
+    return ()
+
+
+def _no_lines(group: GroupJob, boots: dict[str, str]) -> tuple[Line, ...]:
+    """Nothing is looked at."""
     return ()
 
 
@@ -79,6 +86,10 @@ class GroupJob:
     """Called before another attempt; gives further folders of `earlier`."""
     leave: Callable[[], Incomplete | None] = _never
     """Why the job must not go on; asked all along."""
+    ready: Callable[[GroupJob, dict[str, str]], tuple[Line, ...]] = _no_lines
+    """Called before an attempt with the boot id of every host; makes them ready."""
+    after: Callable[[GroupJob, dict[str, str]], tuple[Line, ...]] = _no_lines
+    """Called after an attempt with the boot ids that it began with."""
     cap_bytes: int = 0
     """A host that sends more than this over the job's interface has the job ended; 0: no cap."""
     accept: Callable[[GroupJob], None] = _anything
@@ -130,11 +141,15 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
     """Run it once. The attempt's outcome is in the journal; a second call returns the same."""
 
     def go() -> Attempt:
+        terms = None
         if group.leave() is None:
             terms = terms_of(study, fleet, group)
             for rank, host in enumerate(group.hosts):
                 start_rank(study, fleet, group, rank, host, terms)
-        return follow(study, group, sampled=group.samples(fleet))
+        attempt = follow(study, group, sampled=group.samples(fleet))
+        if terms is None:
+            return attempt
+        return _with_lines(attempt, terms.lines, group.after(group, terms.boots))
 
     return study.journal.effect(
         f"attempt/{group.key}",
@@ -143,6 +158,14 @@ def run_group(study: Study, fleet: FleetSource, group: GroupJob) -> Attempt:
         act=go,
         adopt=go,
     )
+
+
+def _with_lines(attempt: Attempt, before: tuple[Line, ...], after: tuple[Line, ...]) -> Attempt:
+    """The attempt with what was looked at around it; a failed one's reason names what was wrong."""
+    why = attempt.reason
+    if attempt.outcome != "done":
+        why += "".join(f" | {line.host}: {line.observed}" for line in after if not line.ok)
+    return attempt.model_copy(update={"lines": before + after, "reason": why})
 
 
 def terms_of(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
@@ -157,6 +180,7 @@ def terms_of(study: Study, fleet: FleetSource, group: GroupJob) -> Terms:
             ends_by_utc=ends,
             interfaces=interfaces(fleet, hosts),
             boots=boots,
+            lines=group.ready(group, boots),
         )
 
     key = f"terms/{group.key}"
@@ -208,12 +232,16 @@ def start_rank(
         contract.write_json(recipe, group.recipe)
         host.put(recipe, f"recipes/{job.id}.json")
         host.start(job)
+        return beside()
+
+    def beside() -> Started:
+        """A sampler starts once; who was killed between the two starts finds none."""
         if group.samples(fleet):
             host.start(_sampler(group, host, terms.interfaces[rank], terms.ends_by_utc))
         return Started(job=job.id)
 
     def adopt() -> Started | None:
-        return Started(job=job.id) if host.state(job.id).status != "absent" else None
+        return beside() if host.state(job.id).status != "absent" else None
 
     study.journal.effect(
         f"job/{group.key}/{host.name}",

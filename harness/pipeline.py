@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness import receipts as r
 from harness.clock import parse_utc
+from harness.errors import Waiting
 from harness.stages.commit import commit
 from harness.stages.decide import decide
 from harness.stages.evaluate import evaluate
@@ -16,6 +17,7 @@ from harness.stages.preserve import preserve
 from harness.stages.probe import probe
 from harness.stages.provision import provision
 from harness.stages.push import push
+from harness.stages.recheck import recheck
 from harness.stages.release import release
 from harness.stages.report import report
 from harness.stages.seal import seal
@@ -54,6 +56,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("preflight", preflight, FLEET),
     Stage("probe", probe, (*FLEET, "preflight")),
     Stage("train", train, ("commit", *FLEET, "preflight", "probe")),
+    Stage("recheck", recheck, (*FLEET, "preflight", "train")),
     Stage("select", select, ("commit", "train")),
     Stage("evaluate", evaluate, ("prepare", "commit", *FLEET, "preflight", "train", "select")),
     Stage("serve", serve, ("prepare", "commit", *FLEET, "preflight", "select")),
@@ -124,7 +127,11 @@ def _inputs(study: Study, stage: Stage, done: Receipts) -> dict[str, str]:
 def _run(study: Study, stage: Stage, done: Receipts, inputs: dict[str, str]) -> r.Receipt:
     study.progress.stage(stage.name)
     stamp = Stamp(study, stage.name, study.clock.utc(), study.clock.monotonic(), inputs)
-    receipt = stage.run(study, done, stamp)
+    try:
+        receipt = stage.run(study, done, stamp)
+    except Waiting as error:
+        error.next_command = error.next_command or study.again()
+        raise
     study.journal.append("receipt", stage.name, receipt.to_json())
     study.progress.done(stage.name, receipt.seconds)
     return receipt

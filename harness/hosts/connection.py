@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shlex
 import socket
 import threading
@@ -77,6 +78,8 @@ def _quick_transport(sock: Any, **more: Any) -> paramiko.Transport:
     """A transport that asks for AES-GCM first: cipher and integrity in one pass."""
     import paramiko
 
+    # What goes wrong is raised and said; Paramiko's thread would print its traceback besides.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(sock, **more)
     options = transport.get_security_options()
     quick = [name for name in options.ciphers if "gcm" in name]

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import Waiting
 from harness.hosts import helper as helpers
+from harness.hosts import openssh
 from harness.hosts.connection import Connected, Login
 from harness.hosts.link import Ended, Link, assignments, helper_variables
 from harness.hosts.protocol import Completed, HostFacts, Job, JobState, job_name
@@ -193,11 +194,11 @@ class SSHHost:
             return 0
         argv = [self.link.login.python, "-m", "harness.onhost.trees", "receive", target,
                 "--sha256", sha256]  # fmt: skip
-        ended = self.link.run(
-            self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S),
-            limit_s=TRANSFER_S,
+        script = self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S)
+        ended = openssh.transfer(
+            self.link, script, size, limit_s=TRANSFER_S,
             feed=lambda write: trees.pack(local, write),
-        )
+        )  # fmt: skip
         self._require(ended, f"copying {local.name}")
         return size
 
@@ -216,11 +217,9 @@ class SSHHost:
         argv = [self.link.login.python, "-m", "harness.onhost.trees", "send", target]
         try:
             with open(packed, "wb") as out:
-                ended = self.link.run(
-                    self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S),
-                    limit_s=TRANSFER_S,
-                    take=out.write,
-                )
+                script = self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S)
+                size = int(found["bytes"])
+                ended = openssh.transfer(self.link, script, size, limit_s=TRANSFER_S, into=out)
             self._require(ended, f"copying {target}")
             if local.is_dir():
                 shutil.rmtree(local)

@@ -113,9 +113,14 @@ def serve(source: BinaryIO, sink: BinaryIO, *, silence_s: float) -> None:
         try:
             told, data = answer(request, payload, lambda: _alive(sink))
         except (Fault, OSError, KeyError, contract.ContractError) as error:
-            words = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
-            told, data = {"fault": words}, b""
+            told, data = {"fault": _words(error)}, b""
         _say(sink, told, data)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'the machine'}: {error.strerror}"
+    return str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
 
 
 def _say(sink: BinaryIO, told: dict[str, Any], data: bytes) -> None:

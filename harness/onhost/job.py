@@ -9,7 +9,9 @@ job that has a started.json is never started again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -26,7 +28,7 @@ from harness.onhost.command import (
     run_program,
     utc_now,
 )
-from harness.onhost.supervisor import MARK, supervise
+from harness.onhost.supervisor import MARK, RESERVE_BYTES, supervise
 from harness.onhost.unit import start_unit
 from trainer import contract
 
@@ -63,9 +65,17 @@ def start(folder: Path, *, wait_s: float = 10.0, unit: str = "") -> None:
     until = time.monotonic() + wait_s
     while not (folder / "started.json").exists():
         if time.monotonic() > until:
-            said = (folder / "supervisor.log").read_text(errors="replace").splitlines()[-1:]
-            raise Fault(f"{folder}: the job did not start; {''.join(said) or 'nothing was said'}.")
+            raise Fault(f"{folder}: the job did not start; {_why_not(folder)}.")
         time.sleep(0.01)
+
+
+def _why_not(folder: Path) -> str:
+    """The supervisor's last line; on a full disk it could leave none."""
+    log = folder / "supervisor.log"
+    said = log.read_text(errors="replace").splitlines()[-1:] if log.exists() else []
+    if not said and shutil.disk_usage(folder).free < 2 * RESERVE_BYTES:
+        return f"{os.strerror(errno.ENOSPC)}"
+    return "".join(said) or "nothing was said"
 
 
 def state(folder: Path) -> dict[str, Any]:

@@ -44,12 +44,28 @@ def read_ahead(folder: Path, kib: int) -> dict[str, Any]:
         return {"kib": 0, "device": "", "why": "the folder is on no block device"}
     why = ""
     if kib:
-        try:
-            setting.write_text(f"{kib}\n")
-        except OSError as error:
-            why = f"it cannot be set ({error.strerror})"
+        why = _set(setting, kib)
     device = setting.parent.parent.name
     return {"kib": int(setting.read_text()), "device": device, "why": why}
+
+
+def _set(setting: Path, kib: int) -> str:
+    """Write the setting, by sudo where that asks for no password; why it could not be."""
+    try:
+        setting.write_text(f"{kib}\n")
+    except PermissionError as error:
+        sudo = shutil.which("sudo", path=SYSTEM_PATH)
+        if sudo is not None:
+            done = subprocess.run(
+                [sudo, "-n", "tee", str(setting)], input=f"{kib}\n", capture_output=True,
+                text=True, timeout=20, check=False,
+            )  # fmt: skip
+            if done.returncode == 0:
+                return ""
+        return f"it cannot be set ({error.strerror})"
+    except OSError as error:
+        return f"it cannot be set ({error.strerror})"
+    return ""
 
 
 def _setting(folder: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -15,6 +16,7 @@ from trainer import contract
 MARK = "HARNESS_JOB"
 """Set to the job's folder in the environment of all its processes."""
 POLL_S = 0.2
+RESERVE, RESERVE_BYTES = ".reserve", 32 * 1024
 _WATCHED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -33,6 +35,7 @@ def supervise(folder: Path) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     processes.become_subreaper()
     began = time.monotonic()
+    _reserve(folder)
     child, go = _fork(folder, job)
     _write_started(folder, child)
     asked = _why_end(folder, job, limit)
@@ -53,8 +56,26 @@ def supervise(folder: Path) -> None:
         "survivors": [process.pid for process in survivors],
     }
     if folder.exists():
-        contract.write_json(folder / "exit.json", record)
+        _write_exit(folder, record)
     os.close(lock)
+
+
+def _reserve(folder: Path) -> None:
+    """Hold space for exit.json, so that a job that fills the disk still leaves how it ended."""
+    (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
+
+
+def _write_exit(folder: Path, record: dict[str, Any]) -> None:
+    """exit.json, with the held space given back first; again while others take it at once."""
+    (folder / RESERVE).unlink(missing_ok=True)
+    for pause in (0.1, 0.5, 2.0, None):
+        try:
+            contract.write_json(folder / "exit.json", record)
+            return
+        except OSError as error:
+            if error.errno != errno.ENOSPC or pause is None:
+                raise
+            time.sleep(pause)
 
 
 def _follow(folder: Path, job: dict[str, Any], limit: Limit, watched: _Child) -> str | None:

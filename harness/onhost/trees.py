@@ -16,7 +16,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from harness.onhost.command import Fault, parser, print_json, run_program
 from harness.onhost.stage import replace_path
@@ -26,6 +26,8 @@ PIECE = 1 << 20
 SAMPLE = 1 << 16
 _WORTH = 0.97
 """What does not shrink below this share is sent as it is."""
+_COPIES: dict[str, Any] = {"copybufsize": PIECE}
+"""tarfile copies 16 KiB at a time, each time with the rest of the piece that it holds."""
 
 
 def hash_of(path: Path) -> tuple[str, int] | None:
@@ -72,7 +74,7 @@ class _Packer(io.RawIOBase):
 def pack(path: Path, write: Callable[[bytes], object]) -> None:
     """Write a file or folder to `write` as one stream; hidden files and links are left out."""
     packer = _Packer(write)
-    with tarfile.open(fileobj=packer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    with tarfile.TarFile(fileobj=packer, mode="w", format=tarfile.PAX_FORMAT, **_COPIES) as tar:
         for name, file in _files(path):
             packer.level(_level(file))
             entry = tarfile.TarInfo(name)
@@ -137,7 +139,7 @@ def unpack(read: Callable[[int], bytes], target: Path, sha256: str) -> int:
     try:
         (part / "tree").mkdir()
         try:
-            with tarfile.open(fileobj=Unpacker(read), mode="r|", bufsize=PIECE) as tar:
+            with tarfile.open(fileobj=Unpacker(read), mode="r|", bufsize=PIECE, **_COPIES) as tar:
                 tar.extractall(part, filter="data")
         except (tarfile.TarError, EOFError) as error:
             raise Fault(f"the stream is damaged ({error}).", exit_code=4) from None

@@ -18,6 +18,7 @@ from harness.receipts.base import (
     Unfinished,
 )
 from harness.receipts.before import (
+    Allowance,
     CommitReceipt,
     PreflightReceipt,
     PrepareReceipt,
@@ -44,6 +45,7 @@ from harness.receipts.measured import (
     Distance,
     EvaluateReceipt,
     ModelScores,
+    RecheckReceipt,
     SelectReceipt,
     TrainReceipt,
     ValidateReceipt,
@@ -59,6 +61,7 @@ from harness.receipts.served import (
 __all__ = [
     "RECEIPTS",
     "Agreement",
+    "Allowance",
     "ArmRecord",
     "Attempt",
     "Candidate",
@@ -82,6 +85,7 @@ __all__ = [
     "RankReceipt",
     "Readback",
     "Receipt",
+    "RecheckReceipt",
     "ReleaseReceipt",
     "ReplicaRecord",
     "ReportReceipt",
@@ -107,6 +111,7 @@ RECEIPTS: dict[StageName, type[Receipt]] = {
     "preflight": PreflightReceipt,
     "probe": ProbeReceipt,
     "train": TrainReceipt,
+    "recheck": RecheckReceipt,
     "select": SelectReceipt,
     "evaluate": EvaluateReceipt,
     "serve": ServeReceipt,

@@ -11,8 +11,8 @@ from harness.store.protocol import Artifact
 from harness.strict import Model
 
 StageName = Literal[
-    "prepare", "commit", "provision", "push", "preflight", "probe", "train", "select", "evaluate",
-    "serve", "validate", "decide", "seal", "preserve", "release", "terminate", "report",
+    "prepare", "commit", "provision", "push", "preflight", "probe", "train", "recheck", "select",
+    "evaluate", "serve", "validate", "decide", "seal", "preserve", "release", "terminate", "report",
 ]  # fmt: skip
 
 
@@ -43,6 +43,16 @@ class Receipt(Model):
     """Set by the stage that had to end early; only preserving follows it."""
 
 
+class Line(Model):
+    """One look at a host or fleet: what was seen, what is needed, whether it holds."""
+
+    host: str
+    check: str
+    observed: str
+    required: str
+    ok: bool
+
+
 class Attempt(Model):
     """One start of an arm, an evaluation or another job, also a failed one."""
 
@@ -58,6 +68,8 @@ class Attempt(Model):
     reason: str = ""
     """Why it failed, with the last words of the log."""
     logs: tuple[Artifact, ...] = ()
+    lines: tuple[Line, ...] = ()
+    """What was looked at on its hosts just before it began and after it ended."""
 
 
 class Unfinished(Model):
@@ -112,13 +124,3 @@ class RankReceipt(Model):
     timers: Timers
     body: dict[str, object]
     """By task; see the typed readers in harness/rank_bodies.py."""
-
-
-class Line(Model):
-    """One preflight line."""
-
-    host: str
-    check: str
-    observed: str
-    required: str
-    ok: bool

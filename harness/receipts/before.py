@@ -72,6 +72,18 @@ class PushReceipt(Receipt):
     hosts: tuple[PushedHost, ...]
     stored: tuple[Artifact, ...] = ()
     """What was brought into the bucket now, because it was prepared before there was one."""
+    lines: tuple[Line, ...] = ()
+    """Read-ahead of every host's disk while files are staged."""
+
+
+class Allowance(Model):
+    """Counters of one interface's network allowances, or why there are none."""
+
+    host: str
+    interface: str
+    counters: dict[str, CountOrZero]
+    """Packets that were queued or dropped because an allowance was exceeded, since boot."""
+    why: str = ""
 
 
 class PreflightReceipt(Receipt):
@@ -79,6 +91,7 @@ class PreflightReceipt(Receipt):
 
     device: Literal["cpu", "cuda"]
     lines: tuple[Line, ...]
+    allowances: tuple[Allowance, ...] = ()
 
 
 class Trial(Model):

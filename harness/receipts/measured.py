@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.plan.kinds import CountOrZero, Sha256
-from harness.receipts.base import Attempt, RankReceipt, Receipt, Unfinished
+from harness.receipts.base import Attempt, Line, RankReceipt, Receipt, Unfinished
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -27,6 +27,8 @@ class ArmRecord(Model):
     losses: tuple[Artifact, ...]
     """losses-R.jsonl of every rank, in the store."""
     candidate: Candidate
+    lines: tuple[Line, ...] = ()
+    """Read-ahead of rank 0's disk while the candidate was stored."""
 
 
 class TrainReceipt(Receipt):
@@ -35,6 +37,12 @@ class TrainReceipt(Receipt):
     arms: tuple[ArmRecord, ...]
     unfinished: tuple[Unfinished, ...] | None = None
     """The arm that had begun when the study had to end."""
+
+
+class RecheckReceipt(Receipt):
+    """What preflight checked between hosts, checked again after the arms."""
+
+    lines: tuple[Line, ...]
 
 
 class SelectReceipt(Receipt):

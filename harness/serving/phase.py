@@ -170,7 +170,7 @@ def _run_client(
     for session in range(1, CLIENT_SESSIONS + 1):
         job = f"serve.{phase.name}.client.{session}"
         replicas.start_helper(host, job, "client", arguments, terms)
-        while (state := host.state(job)).status in ("starting", "running"):
+        while (state := replicas.state_of(study, host, job)).status in ("starting", "running"):
             if stand.leave() is not None:
                 host.stop(job, reason=LEAVES)
             _require_time(stand)

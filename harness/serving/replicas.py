@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness import jobs, outputs
 from harness.errors import BadInput, Waiting
 from harness.fleet.protocol import FleetSource
-from harness.hosts.protocol import Host, Job, JobState
+from harness.hosts.protocol import Host, Job, JobState, Unreachable
 from harness.plan.kinds import CountOrZero
 from harness.plan.serving import Phase
 from harness.rank_bodies import ServeBody
@@ -76,7 +76,7 @@ def wait_ready(study: Study, slots: tuple[Slot, ...]) -> tuple[Listens, ...]:
             if data:
                 found[place] = _listens(slot, data)
                 continue
-            state = slot.host.state(slot.group.job)
+            state = state_of(study, slot.host, slot.group.job)
             if state.status not in ("starting", "running"):
                 raise NotReady(f"{slot.host.name}: {_words(slot, state)}")
         if study.clock.monotonic() > until:
@@ -143,12 +143,27 @@ def _put_front(
     start_helper(host, slot.front, "front", arguments, terms)
     until = study.clock.monotonic() + FRONT_S
     while not (data := _read(host, f"{out}/front.json")):
-        if host.state(slot.front).status not in ("starting", "running"):
+        if state_of(study, host, slot.front).status not in ("starting", "running"):
             raise NotReady(f"{host.name}: the fault's front ended")
         if study.clock.monotonic() > until:
             raise NotReady(f"{host.name}: the fault's front did not come up")
         study.clock.sleep(POLL_S)
     return _listens(slot, data)
+
+
+def state_of(study: Study, host: Host, job: str) -> JobState:
+    """A job's state; a host that is out of reach is waited for, since its jobs go on.
+
+    Raises Unreachable after the host's patience.
+    """
+    until = study.clock.monotonic() + host.patience_s
+    while True:
+        try:
+            return host.state(job)
+        except Unreachable:
+            if study.clock.monotonic() > until:
+                raise
+            study.clock.sleep(POLL_S)
 
 
 def start_helper(

@@ -1,31 +1,29 @@
-"""What preflight looks at on real machines only: routes, allowances and read-ahead."""
+"""What is looked at on real machines only: routes, network allowances and read-ahead."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from typing import Literal
 
 from harness import jobs
 from harness.hosts.protocol import Host
-from harness.receipts import Line
+from harness.receipts import Allowance, Line
+from harness.strict import build
 from harness.study import Study
 from trainer import contract
 
+EXCEEDED = "allowance exceeded on"
 
-def machine_lines(study: Study, hosts: tuple[Host, ...]) -> Iterator[Line]:
-    """Routes to every peer, allowance counters of their interfaces, read-ahead. Local: nothing."""
+
+def route_lines(study: Study, hosts: tuple[Host, ...]) -> Iterator[Line]:
+    """The route from every host to every peer. Local: nothing."""
     if study.fleet_kind == "local":
         return
     for host in hosts:
-        interfaces = set()
         for peer in hosts:
             if peer.name != host.name:
-                way = jobs.route(host, peer)
-                interfaces.add(way["interface"])
-                yield _route(host, peer, way)
-        for interface in sorted(interfaces):
-            yield _allowance(host, interface)
-        yield _read_ahead(study, host)
+                yield _route(host, peer, jobs.route(host, peer))
 
 
 def _route(host: Host, peer: Host, way: dict[str, str]) -> Line:
@@ -46,30 +44,77 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _allowance(host: Host, interface: str) -> Line:
-    seen = contract.parse(host.helper("machine", "counters", interface, timeout_s=60).stdout)
-    told = ", ".join(f"{name} {value}" for name, value in sorted(seen["counters"].items()))
+def allowances(study: Study, host: Host, fleet: tuple[Host, ...]) -> Iterator[Allowance]:
+    """Allowance counters of every interface that leads to a peer. Local: nothing."""
+    if study.fleet_kind == "local":
+        return
+    peers = [peer for peer in fleet if peer.name != host.name]
+    for interface in sorted({jobs.route(host, peer)["interface"] for peer in peers}):
+        done = host.helper("machine", "counters", interface, timeout_s=60)
+        seen = {"host": host.name, "interface": interface, **contract.parse(done.stdout)}
+        yield build(Allowance, seen, where=f"{host.name}: counters of {interface}")
+
+
+def allowance_line(seen: Allowance) -> Line:
+    """The counters as they stand."""
+    told = ", ".join(f"{name} {value}" for name, value in sorted(seen.counters.items()))
     return Line(
-        host=host.name,
-        check=f"allowance counters of {interface}",
-        observed=told or f"none: {seen['why']}",
+        host=seen.host,
+        check=f"allowance counters of {seen.interface}",
+        observed=told or f"none: {seen.why}",
         required="recorded",
         ok=True,
     )
 
 
-def _read_ahead(study: Study, host: Host) -> Line:
-    """Set on the stack's hosts, whose disks are ours; only read on a user's own machine."""
+def exceeded_line(before: tuple[Allowance, ...], now: Allowance) -> Line:
+    """What was added to an interface's counters since `before`; any addition is said.
+
+    Counters that are smaller than before began again (a reboot) and count whole.
+    """
+    known = next(
+        (b.counters for b in before if (b.host, b.interface) == (now.host, now.interface)), {}
+    )
+    added = {}
+    for name, value in sorted(now.counters.items()):
+        earlier = known.get(name, 0)
+        added[name] = value - earlier if value >= earlier else value
+    told = ", ".join(f"{name} +{value}" for name, value in added.items())
+    return Line(
+        host=now.host,
+        check=f"{EXCEEDED} {now.interface}",
+        observed=told or f"not known: {now.why}",
+        required="nothing added since preflight" if added else "recorded",
+        ok=not any(added.values()),
+    )
+
+
+def read_ahead(study: Study, host: Host, use: Literal["training", "staging"]) -> Line:
+    """Read-ahead of the disk under the work folder, read back; a local worker's is only named.
+
+    It is set on the stack's hosts, whose disks are ours, and left alone on a user's own machine.
+    """
     aws = study.plan.hosts.aws
-    kib = aws.read_ahead.training_kib if aws and study.fleet_kind == "stack" else 0
+    kib = 0
+    if aws is not None and study.fleet_kind == "stack":
+        kib = getattr(aws.read_ahead, f"{use}_kib")
     words = ["read-ahead", "--folder", host.work, *(["--set", str(kib)] if kib else [])]
     seen = contract.parse(host.helper("machine", *words, timeout_s=60).stdout)
     left = "" if kib else "left as it is: the machine is not ours"
     why = "; ".join(each for each in (left, seen["why"]) if each)
     return Line(
         host=host.name,
-        check="read-ahead",
+        check=f"read-ahead in {use}",
         observed=f"{seen['kib']} KiB" + (f" ({why})" if why else ""),
         required=f"{kib} KiB" if kib else "recorded",
         ok=not kib or seen["kib"] == kib,
     )
+
+
+def read_ahead_lines(
+    study: Study, hosts: tuple[Host, ...], use: Literal["training", "staging"]
+) -> tuple[Line, ...]:
+    """One line a host; workers of this computer share its disk with everything else: none."""
+    if study.fleet_kind == "local":
+        return ()
+    return tuple(read_ahead(study, host, use) for host in hosts)

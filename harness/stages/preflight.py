@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import jobs, machine, outputs, recipes
+from harness import jobs, machine, recipes
 from harness.clock import parse_utc
 from harness.errors import Waiting
 from harness.hosts.protocol import Host
 from harness.plan.sizes import checkpoint_disk_bytes
 from harness.prepared import Prepared
-from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
 from harness.receipts import (
     Line,
     PreflightReceipt,
@@ -19,17 +18,21 @@ from harness.receipts import (
     PushReceipt,
 )
 from harness.serving.dry_run import dry_run
-from harness.stages.machines import machine_lines
+from harness.stages.between import boot_line
+from harness.stages.machines import (
+    allowance_line,
+    allowances,
+    read_ahead_lines,
+    route_lines,
+)
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
+from harness.stages.together import check_together
 from harness.strict import load_file
 from harness.study import Receipts, Study
 from trainer import contract
 
 CLOCK_S = 2.0
-CHECK_S = 900
-UPDATE_ERROR = 1e-4
-"""Largest difference of the weighted update from the single-process one (FP32)."""
 GIB = 2**30
 LINK_LIMITS = ("--bytes", str(256 << 20), "--seconds", "3")
 LINK_TRIES = 20
@@ -43,11 +46,13 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
     device = machine.device_of(study.plan, provisioned)
     lines = [line for host in hosts for line in _host(study, done, host)]
     lines += _deadlines(study, done)
-    lines += machine_lines(study, hosts)
+    lines += route_lines(study, hosts)
+    counted = tuple(each for host in hosts for each in allowances(study, host, hosts))
+    lines += map(allowance_line, counted)
     lines += _links(hosts)
     lines += _dry_runs(study, done, hosts, device)
     lines += dry_run(study, hosts, done.of(PushReceipt).hosts, device)
-    lines += _check(study, done, hosts[: study.plan.workers], device)
+    lines += check_together(study, done, hosts[: study.plan.workers], device, "preflight")
     bad = [line for line in lines if not line.ok]
     if bad:
         raise Waiting(
@@ -55,16 +60,22 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
             where=bad[0].host,
             next_command=study.again(),
         )
-    notes: tuple[str, ...] = ()
+    disks = read_ahead_lines(study, hosts, "training")
+    notes = tuple(f"{each.host}, {each.check}: {each.observed}" for each in disks if not each.ok)
     if study.fleet_kind == "local":
         notes = (
             "read-ahead and interface allowance are not applicable to workers on one computer",
         )
-    return PreflightReceipt(**stamp.close(), notes=notes, device=device, lines=tuple(lines))
+    return PreflightReceipt(
+        **stamp.close(),
+        notes=notes,
+        device=device,
+        lines=(*lines, *disks),
+        allowances=counted,
+    )
 
 
 def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
-    before = next(each for each in done.of(ProvisionReceipt).hosts if each.name == host.name)
     now = host.facts()
     prepared = load_file(Prepared, study.prepared_path)
     weights = 4 * (prepared.seed_model.parameters or 0)
@@ -76,8 +87,7 @@ def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
                 f"at least {memory / GIB:.1f} GiB", now.memory_bytes >= memory)  # fmt: skip
     offset = abs((parse_utc(now.clock_utc) - study.clock.now()).total_seconds())
     yield _line(host, "clock", f"{offset:.1f} s off", f"within {CLOCK_S:.0f} s", offset <= CLOCK_S)
-    same = now.boot_id == before.boot_id
-    yield _line(host, "boot", "the same boot" if same else "another boot", "the same boot", same)
+    yield boot_line(study, done, host, now.boot_id)
     yield _line(host, "gpus", ", ".join(now.gpus) or "none", "recorded", True)
     yield _line(host, "driver", now.driver or "none", "recorded", True)
     yield _line(host, "cpus", str(now.cpus), "recorded", True)
@@ -163,41 +173,3 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
             words = (ended.stderr.strip().splitlines() or ["accepted"])[-1]
             observed = "accepted" if ended.exit_code == 0 else words[:200]
             yield _line(host, f"dry run of {arm.name}", observed, "accepted", ended.exit_code == 0)
-
-
-def _accept(study: Study, group: jobs.GroupJob) -> None:
-    outputs.receipts(study, group, CheckBody)
-
-
-def _check(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str) -> Iterator[Line]:
-    """The weighted-update check and an all-reduce between real ranks."""
-    provisioned = done.of(ProvisionReceipt)
-    fleet = study.fleet(provisioned)
-    threads = machine.threads_of(study.plan, provisioned, len(hosts))
-    group = jobs.GroupJob(
-        key="preflight/check",
-        recipe=recipes.check(study.plan, device=device, threads=threads),
-        hosts=hosts,
-        pushed=done.of(PushReceipt).hosts,
-        model="seed",
-        limit_s=CHECK_S,
-        label="weighted-update check",
-        heartbeat=False,
-        accept=lambda one: _accept(study, one),
-    )
-    _, out = jobs.attempts(study, fleet, group, 2)
-    for rank, host in enumerate(hosts):
-        local = study.work / f"check-{rank}.json"
-        host.get(f"{out}/receipt-{rank}.json", local)
-        body = body_of(CheckBody, read_rank_receipt(local))
-        ok = body.all_reduce_ok and body.workers_seen == len(hosts)
-        yield _line(
-            host,
-            "all-reduce",
-            f"{body.workers_seen} workers, sum {'right' if body.all_reduce_ok else 'wrong'}",
-            f"{len(hosts)} workers",
-            ok,
-        )
-        error = body.weighted_update_max_error
-        yield _line(host, "weighted update", f"{error:.1e} from the plain calculation",
-                    f"at most {UPDATE_ERROR:.0e}", error <= UPDATE_ERROR)  # fmt: skip

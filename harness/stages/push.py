@@ -11,6 +11,7 @@ from harness.inputs.layout import is_operator_side
 from harness.onhost.s3place import HELPER_ENVIRONMENT, REQUIREMENTS
 from harness.prepared import Prepared
 from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
+from harness.stages.machines import read_ahead_lines
 from harness.stages.stamp import Stamp
 from harness.staging import bring, moved, on_every, reaches_store
 from harness.store.choose import write_record
@@ -56,8 +57,18 @@ def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
     stored = _into_bucket(study, receipt)
     write_record(study.store, study.folder)
     hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
-    pushed = on_every(hosts, lambda host: _one(study, host, tree, prepared, receipt))
-    return PushReceipt(**stamp.close(), hosts=pushed, stored=stored)
+    disks = read_ahead_lines(study, hosts, "staging")
+    pushed = on_every(
+        hosts,
+        lambda host: bind(study, host, tree, prepared, receipt, key=f"push/{host.name}"),
+    )
+    return PushReceipt(
+        **stamp.close(),
+        notes=tuple(f"{each.host}, {each.check}: {each.observed}" for each in disks if not each.ok),
+        hosts=pushed,
+        stored=stored,
+        lines=disks,
+    )
 
 
 def _into_bucket(study: Study, receipt: PrepareReceipt) -> tuple[Artifact, ...]:
@@ -68,17 +79,25 @@ def _into_bucket(study: Study, receipt: PrepareReceipt) -> tuple[Artifact, ...]:
     return study.store.mirror((*receipt.prepared_files, *receipt.seed_files))
 
 
-def _one(
-    study: Study, host: Host, tree: source.Source, prepared: Prepared, receipt: PrepareReceipt
+def bind(
+    study: Study,
+    host: Host,
+    tree: source.Source,
+    prepared: Prepared,
+    receipt: PrepareReceipt,
+    *,
+    key: str,
 ) -> PushedHost:
+    """Bring a host to the bound state, its effects in the journal under `key`; what is there
+    already and has the right hash is not moved. Raises Refused when a hash differs."""
     study.progress.note(f"{host.name}: trainer, environment, model, inputs")
-    _push_source(study, host, tree)
+    _push_source(study, host, tree, key)
     host = host.with_helper(f"source/{tree.sha256}/helper")
     if study.fleet_kind == "stack":
-        _helper_environment(study, host, tree)
-    built = _environment(study, host, tree)
-    seed = _fetch(study, host, "seed", receipt.seed_files)
-    inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files))
+        _helper_environment(study, host, tree, key)
+    built = _environment(study, host, tree, key)
+    seed = _fetch(study, host, "seed", receipt.seed_files, key)
+    inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files), key)
     return PushedHost(
         host=host.name,
         source_sha256=tree.sha256,
@@ -91,7 +110,7 @@ def _one(
     )
 
 
-def _push_source(study: Study, host: Host, tree: source.Source) -> None:
+def _push_source(study: Study, host: Host, tree: source.Source, key: str) -> None:
     remote = f"source/{tree.sha256}"
 
     def look() -> Moved | None:
@@ -107,32 +126,35 @@ def _push_source(study: Study, host: Host, tree: source.Source) -> None:
         return there
 
     study.journal.effect(
-        f"push/{host.name}/source", Moved, intent={"sha256": tree.sha256}, act=act,
+        f"{key}/source", Moved, intent={"sha256": tree.sha256}, act=act,
         adopt=lambda: None,
     )  # fmt: skip
 
 
-def _environment(study: Study, host: Host, tree: source.Source) -> Built:
-    def act() -> Built:
-        if study.plan.environment == "as-found" or tree.requirements is None:
-            shown = contract.parse(host.helper("environment", "describe").stdout)
-            return Built(path="", manifest=shown["manifest"])
-        digest, _ = contract.hash_file(tree.requirements)
-        cache = Path(host.cache) if host.cache else study.cache
-        folder = environments.environment_folder(cache, digest)
-        requirements = f"{host.work}/source/{tree.sha256}/trainer/requirements.txt"
-        answer = host.helper(
-            "environment", "build", "--requirements", requirements, "--folder", str(folder),
-            timeout_s=ENVIRONMENT_S,
-        )  # fmt: skip
-        return Built(path=str(folder), manifest=contract.parse(answer.stdout)["manifest"])
+def find_environment(study: Study, host: Host, tree: source.Source) -> Built:
+    """The trainer's environment on a host: built when it is pinned and missing, else looked at."""
+    if study.plan.environment == "as-found" or tree.requirements is None:
+        shown = contract.parse(host.helper("environment", "describe").stdout)
+        return Built(path="", manifest=shown["manifest"])
+    digest, _ = contract.hash_file(tree.requirements)
+    cache = Path(host.cache) if host.cache else study.cache
+    folder = environments.environment_folder(cache, digest)
+    requirements = f"{host.work}/source/{tree.sha256}/trainer/requirements.txt"
+    answer = host.helper(
+        "environment", "build", "--requirements", requirements, "--folder", str(folder),
+        timeout_s=ENVIRONMENT_S,
+    )  # fmt: skip
+    return Built(path=str(folder), manifest=contract.parse(answer.stdout)["manifest"])
 
+
+def _environment(study: Study, host: Host, tree: source.Source, key: str) -> Built:
     return study.journal.effect(
-        f"push/{host.name}/environment", Built, intent={}, act=act, adopt=lambda: None
-    )
+        f"{key}/environment", Built, intent={},
+        act=lambda: find_environment(study, host, tree), adopt=lambda: None,
+    )  # fmt: skip
 
 
-def _helper_environment(study: Study, host: Host, tree: source.Source) -> None:
+def _helper_environment(study: Study, host: Host, tree: source.Source, key: str) -> None:
     """boto3 for the helper, pinned, where the helper looks for it."""
     requirements = f"source/{tree.sha256}/helper/harness/onhost/{REQUIREMENTS.name}"
 
@@ -143,12 +165,10 @@ def _helper_environment(study: Study, host: Host, tree: source.Source) -> None:
         )  # fmt: skip
         return Built(path=HELPER_ENVIRONMENT, manifest=contract.parse(answer.stdout)["manifest"])
 
-    study.journal.effect(
-        f"push/{host.name}/helper-environment", Built, intent={}, act=act, adopt=lambda: None
-    )
+    study.journal.effect(f"{key}/helper-environment", Built, intent={}, act=act, adopt=lambda: None)
 
 
-def _fetch(study: Study, host: Host, folder: str, files: tuple[Artifact, ...]) -> Moved:
+def _fetch(study: Study, host: Host, folder: str, files: tuple[Artifact, ...], key: str) -> Moved:
     """Files of the store into a folder of the host, hash checked there."""
     listing = [each.to_json() for each in files]
     digest = contract.hash_of(listing)
@@ -159,7 +179,7 @@ def _fetch(study: Study, host: Host, folder: str, files: tuple[Artifact, ...]) -
         return fetch_listing(study, host, folder, local, digest)
 
     return study.journal.effect(
-        f"push/{host.name}/{folder}", Moved, intent={"listing": digest}, act=act,
+        f"{key}/{folder}", Moved, intent={"listing": digest}, act=act,
         adopt=lambda: None,
     )  # fmt: skip
 

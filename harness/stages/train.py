@@ -26,7 +26,9 @@ from harness.receipts import (
     TrainReceipt,
     Unfinished,
 )
+from harness.stages import between
 from harness.stages.commit import require_commitment
+from harness.stages.machines import read_ahead_lines
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.staging import keep_folder
@@ -54,6 +56,8 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     if fleet.kind == "local":
         notes = ("traffic caps are not enforced between workers of one computer",)
     notes += tuple(_continued(record) for record in arms if _resumed_from(record))
+    for record in arms:
+        notes += between.told(record.arm, record.attempts, record.lines)
     return TrainReceipt(
         **stamp.close(), notes=notes, arms=arms, unfinished=unfinished, incomplete=incomplete
     )
@@ -114,24 +118,29 @@ def _arm(
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
         resumes=stored is not None,
+        ready=lambda one, boots: between.before_attempt(study, done, one, boots),
         cap_bytes=int(arm.limits.traffic_gb * 10**9 / arm.workers),
         leave=departure.due,
         accept=lambda one: _accept(study, arm, one),
     )
     if stored and stored.off_host:
         group = replace(group, beside=keeper.look, before=keeper.bring_back)
+    if fleet.kind != "local":
+        group = replace(group, after=between.after_attempt)
     made, out = jobs.attempts(study, fleet, group, arm.attempts)
 
     def collect() -> ArmRecord:
         ranks = tuple(_rank(study, arm, host, out, rank) for rank, host in enumerate(hosts))
         losses = tuple(_losses(study, arm, host, out, rank) for rank, host in enumerate(hosts))
         _verify(study, arm, ranks, recipes.file_hash(recipe), prepared)
+        disks = read_ahead_lines(study, hosts[:1], "staging")
         return ArmRecord(
             arm=arm.name,
             attempts=made,
             ranks=ranks,
             losses=losses,
             candidate=_candidate(study, arm, hosts[0], out, ranks[0]),
+            lines=disks,
         )
 
     record = study.journal.effect(

@@ -1,9 +1,10 @@
 """Runs `harness run` in this process and really kills it (SIGKILL) at chosen journal entries.
 
-    killed.py MODE MEMORY PLAN RUNS
+    killed.py MODE MEMORY PLAN RUNS [HOSTS]
 
 MODE says where: `intent` (the intent is on disk), `effect` (the effect is done, its outcome is
-not), `torn` (half of the outcome's or receipt's line is on disk). Every key is killed once; MEMORY
+not), `torn` (half of the outcome's or receipt's line is on disk), `stage` (between two stages).
+HOSTS is a hosts.json; without it workers are local. Every key is killed once; MEMORY
 is a file that remembers which, so that calling this again and again walks through the whole study.
 """
 
@@ -50,7 +51,8 @@ def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> E
         if MODE == "torn" and kind in ("outcome", "receipt") and once(f"{kind} {key}"):
             Journal.write = write_half  # type: ignore[method-assign]
         entry = append(self, kind, key, data)
-        if MODE == "intent" and kind in ("intent", "receipt") and once(f"{kind} {key}"):
+        wanted = {"intent": ("intent", "receipt"), "stage": ("receipt",)}.get(MODE, ())
+        if kind in wanted and once(f"{kind} {key}"):
             die()
         return entry
 
@@ -79,5 +81,6 @@ def effect_killed(self: Journal, key: str, outcome: Any, **more: Any) -> Any:
 
 Journal.append = append_killed  # type: ignore[method-assign]
 Journal.effect = effect_killed  # type: ignore[method-assign]
-sys.argv = ["harness", "run", sys.argv[3], "--local", "--runs", sys.argv[4]]
+WHERE = ["--hosts", sys.argv[5]] if len(sys.argv) > 5 else ["--local"]
+sys.argv = ["harness", "run", sys.argv[3], *WHERE, "--runs", sys.argv[4]]
 cli.main()

@@ -53,24 +53,37 @@ class Rack:
 MakeRack = Callable[..., Rack]
 
 
+def rack_in(folder: Path, count: int, more: str, made: list[Machine]) -> Rack:
+    """Started machines in a folder; `made` is told of each, so that it can be stopped."""
+    public = make_key(folder / "login")
+    machines = tuple(
+        Machine(folder / f"machine-{i}", f"127.0.0.{i + 2}", public, more) for i in range(count)
+    )
+    for machine in machines:
+        made.append(machine)
+        machine.start()
+    rack = Rack(folder, machines)
+    rack.hosts_file()
+    return rack
+
+
 @pytest.fixture
 def make_rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRack]:
     made: list[Machine] = []
 
     def make(count: int = 2, more: str = "") -> Rack:
-        folder = tmp_path_factory.mktemp("rack")
-        public = make_key(folder / "login")
-        machines = tuple(
-            Machine(folder / f"machine-{i}", f"127.0.0.{i + 2}", public, more) for i in range(count)
-        )
-        for machine in machines:
-            made.append(machine)
-            machine.start()
-        rack = Rack(folder, machines)
-        rack.hosts_file()
-        return rack
+        return rack_in(tmp_path_factory.mktemp("rack"), count, more, made)
 
     yield make
+    for machine in made:
+        machine.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    """Two machines that the tests of one file share."""
+    made: list[Machine] = []
+    yield rack_in(tmp_path_factory.mktemp("rack"), 2, "", made)
     for machine in made:
         machine.stop()
 

@@ -45,6 +45,8 @@ class Machine:
     process: subprocess.Popen[bytes] | None = None
     wrap: list[str] = field(default_factory=list)
     """What sshd is started with (a network namespace)."""
+    private_address: str | None = None
+    """Where its peers reach it."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -66,6 +68,7 @@ class Machine:
             "host_key": self.host_key,
             "work": str(self.work),
             "python": sys.executable,
+            **({"private_address": self.private_address} if self.private_address else {}),
             **changes,
         }
 
@@ -87,8 +90,7 @@ class Machine:
                 [*self.wrap, SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        if not self.wrap:
-            self.wait_listening()
+        self.wait_listening()
 
     def wait_listening(self) -> None:
         ends = time.monotonic() + LIMIT_S

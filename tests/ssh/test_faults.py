@@ -124,9 +124,23 @@ def test_other_hosts_than_the_run_was_begun_with_are_refused(rack: Rack, tmp_pat
     assert shown.code == 0 and "train.pair.1 on host-0" in shown.out
     log = desk.harness("logs", "pair", "0")
     assert log.code == 0, log.err
+    _shell(rack, desk)
     given_up = rack.run(desk, "--abandon", "the test says so")
     assert given_up.code == 0, given_up.err
     wait_for(rack, 0, "jobs/train.pair.1/exit.json")
+
+
+def _shell(rack: Rack, desk: Desk) -> None:
+    """`harness ssh` becomes ssh with the pinned key; its input is the shell's."""
+    shell = subprocess.run(
+        [sys.executable, "-m", "harness", "ssh", "host-1"], cwd=desk.folder,
+        env=desk.environment(), input="echo it is $SSH_CONNECTION\n", text=True,
+        capture_output=True, check=False, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert shell.returncode == 0, shell.stderr
+    assert f"{rack.machines[1].address} {rack.machines[1].port}" in shell.stdout
+    none = desk.harness("ssh", "host-7")
+    assert none.code == 2 and "host-7" in none.err
 
 
 def test_a_traffic_cap_ends_the_arm_on_the_host(rack: Rack, tmp_path: Path) -> None:

@@ -19,9 +19,13 @@ import pytest
 
 from harness.clock import utc_text
 from harness.errors import BadInput, Refused, Waiting
+from harness.hosts import openssh
 from harness.hosts.connection import Connected, Login
+from harness.hosts.link import Link
+from harness.hosts.openssh import LARGE_BYTES
 from harness.hosts.protocol import Job, Unreachable
 from harness.hosts.ssh import SSHHost, ssh_host
+from harness.onhost import trees
 from tests.ssh.conftest import MakeRack, Rack
 from tests.ssh.machines import Machine, kill, make_key
 
@@ -209,6 +213,80 @@ class TestTransfers:
         with pytest.raises(Waiting, match="No such file"):
             host.get("in/nothing", tmp_path / "x")
         assert host.read("in/nothing") == b""
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A tree that is large enough for the system's ssh client."""
+    tree = tmp_path / "large"
+    tree.mkdir()
+    (tree / "weights").write_bytes(os.urandom(LARGE_BYTES + 1))
+    (tree / "text").write_text("a line of a program\n" * 1000)
+    return tree
+
+
+def same(one: Path, other: Path) -> bool:
+    return all(
+        (one / name).read_bytes() == (other / name).read_bytes() for name in ("weights", "text")
+    )
+
+
+class TestLargeTransfers:
+    def test_the_systems_ssh_moves_them_both_ways(
+        self, host: SSHHost, large: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host.facts()
+
+        def refuse(*_: object, **more: object) -> None:
+            raise AssertionError("this transfer was not made by the system's ssh")
+
+        monkeypatch.setattr(Link, "run", refuse)
+        assert host.send(large, "in/large") > LARGE_BYTES
+        assert host.send(large, "in/large") == 0
+        host.get("in/large", large.with_name("back"))
+        assert same(large, large.with_name("back"))
+
+    def test_without_a_client_they_are_moved_all_the_same(
+        self, host: SSHHost, large: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", str(large))
+        assert host.send(large, "in/large") > LARGE_BYTES
+        host.get("in/large", large.with_name("back"))
+        assert same(large, large.with_name("back"))
+
+    def test_it_takes_no_other_host_key_and_leaves_no_process(
+        self, one: Rack, tmp_path: Path
+    ) -> None:
+        login = login_of(one, one.machines[0])
+        assert openssh.run(login, "echo here", limit_s=LIMIT_S).out == "here\n"
+        other = replace(login, host_keys=(make_key(tmp_path / "other"),))
+        with pytest.raises(openssh.Unusable, match=r"(?i)verification failed"):
+            openssh.run(other, "echo here", limit_s=LIMIT_S)
+        with pytest.raises(openssh.Unusable):
+            openssh.run(replace(login, host_keys=()), "echo here", limit_s=LIMIT_S)
+
+    def test_a_connection_that_breaks_is_made_again(
+        self, one: Rack, host: SSHHost, large: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The transfer by ssh loses its sshd half-way; what arrives is whole all the same."""
+        host.facts()
+        pack, machine = trees.pack, one.machines[0]
+        cut: list[int] = []
+
+        def pack_and_cut(path: Path, write: Callable[[bytes], object]) -> None:
+            def on(data: bytes) -> None:
+                write(data)
+                if not cut:
+                    cut.append(1)
+                    machine.stop()
+                    machine.start()
+
+            pack(path, on)
+
+        monkeypatch.setattr(trees, "pack", pack_and_cut)
+        assert host.send(large, "in/large") > LARGE_BYTES
+        host.get("in/large", large.with_name("back"))
+        assert cut and same(large, large.with_name("back"))
 
 
 class TestJobs:
