@@ -34,6 +34,8 @@ SMALL_OBJECTS = 10_000
 """Requests for records and listings, far above what a study makes."""
 FREE_IOPS = 3000
 FREE_MBPS = 125
+UNTIL = "until the deadline"
+"""In the line that time brings."""
 
 
 class Earlier(Model):
@@ -101,6 +103,14 @@ def worst_case(
     )
 
 
+def hourly_usd(bound: Bound, hosts: int) -> str | None:
+    """What the hosts of a bound cost an hour, all together; null where none is billed by time."""
+    for line in bound.lines:
+        if UNTIL in line.what:
+            return money.text(money.multiply(hosts, money.amount(line.unit_price_usd)))
+    return None
+
+
 def admit(
     plan: Plan,
     prices: PriceFile | None,
@@ -161,7 +171,7 @@ def _host_lines(plan: Plan, prices: PriceFile) -> Iterable[CostLine]:
     retries = (plan.budget.attempts - 1) * money.MINIMUM_BILLED_S
     yield prices.line(
         dearest.name,
-        f"{hosts.count} host(s) of {dearest.name.removeprefix('ec2/')} until the deadline",
+        f"{hosts.count} host(s) of {dearest.name.removeprefix('ec2/')} {UNTIL}",
         money.multiply(hosts.count, money.billed_hours(life)),
     )
     yield prices.line(

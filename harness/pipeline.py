@@ -97,8 +97,10 @@ def advance(study: Study, stages: tuple[Stage, ...] = STAGES) -> Receipts:
 
 
 def _watch_deadline(study: Study, provisioned: r.ProvisionReceipt) -> None:
-    """Somebody is told in time, as long as there are hosts."""
+    """Somebody is told in time, and what is left is shown, as long as there are hosts."""
     if study.journal.find("receipt", "terminate") is None:
+        meter = study.meter(provisioned)
+        study.progress.limits(lambda: meter.left(study.clock.now()))
         deadline_utc = study.fleet(provisioned).deadline_utc
         left_s = (parse_utc(deadline_utc) - study.clock.now()).total_seconds()
         study.notices.watch_deadline(left_s, deadline_utc)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness import receipts as r
-from harness.admission import FleetKind
+from harness.admission import FleetKind, hourly_usd
 from harness.clock import Clock
+from harness.display.left import Meter
 from harness.display.progress import Progress
 from harness.errors import Refused
 from harness.fleet.choice import FleetChoice
@@ -83,6 +84,21 @@ class Study:
         path = self.folder / "work"
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    def meter(self, provision: r.ProvisionReceipt) -> Meter:
+        """What the fleet may cost, and until when."""
+        hourly = None
+        if self.fleet_kind == "stack":
+            from harness.launch.fleets import fleet_named
+
+            admitted = fleet_named(self.runs, provision.fleet).admitted
+            hourly = hourly_usd(admitted.bound, admitted.count)
+        return Meter(
+            deadline_utc=self.fleet(provision).deadline_utc,
+            ceiling_usd=provision.ceiling_usd,
+            worst_case_usd=provision.worst_case_usd,
+            hourly_usd=hourly or "0",
+        )
 
     def fleet(self, provision: r.ProvisionReceipt) -> FleetSource:
         """The fleet that the provision stage recorded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import BadInput, HarnessError
@@ -22,21 +22,37 @@ _ENDED = ("exited", "lost", "absent")
 
 
 def newest(runs: Path, name: str = "") -> list[Place]:
-    """The newest run of one plan, or of each. Raises BadInput when there is none."""
+    """The newest run of one plan, or of each. Raises BadInput when there is none that is whole."""
+    found, damaged = look(runs, name)
+    if damaged and not found:
+        raise damaged[0]
+    return found
+
+
+def look(runs: Path, name: str = "") -> tuple[list[Place], list[BadInput]]:
+    """The newest run of one plan, or of each, and what is wrong with those that are damaged.
+
+    Raises BadInput when there is neither.
+    """
     folders = [runs / name] if name else sorted(p for p in runs.glob("*") if p.is_dir())
-    found = []
+    found: list[Place] = []
+    damaged: list[BadInput] = []
     for folder in folders:
         link = folder / "latest"
-        if (link / "run.json").exists():
-            with suppress(BadInput):  # a damaged record stops nothing but its own run
-                found.append(Place(link.resolve(), load_file(RunRecord, link / "run.json")))
-    if not found:
+        if not link.exists():
+            continue
+        try:
+            found.append(Place(link.resolve(), load_file(RunRecord, link / "run.json")))
+        except BadInput as error:  # it stops nothing but its own run
+            error.what = f"this is no run of ours, or a damaged one: it {error.what}"
+            damaged.append(error)
+    if not found and not damaged:
         raise BadInput(
             f"there is no run of '{name}'" if name else "there are no runs",
             where=str(runs),
             next_command="harness run plans/quickstart/plan.json --local",
         )
-    return found
+    return found, damaged
 
 
 @contextmanager

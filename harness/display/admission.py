@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from harness.admission import hourly_usd
 from harness.display import words
 from harness.display.check import bound_table
 from harness.display.sanitize import clean
@@ -48,13 +49,5 @@ def _adopted(admitted: AdmittedFleet) -> str:
 
 def hourly(admitted: AdmittedFleet) -> str:
     """What the hosts cost an hour, from the admitted bound's own line."""
-    for line in admitted.bound.lines:
-        if "until the deadline" in line.what:
-            return f"{words.money_up(_times(line.unit_price_usd, admitted.count))} an hour"
-    return "an unknown amount an hour"
-
-
-def _times(unit_usd: str, count: int) -> str:
-    from harness import money
-
-    return money.text(money.multiply(count, money.amount(unit_usd)))
+    usd = hourly_usd(admitted.bound, admitted.count)
+    return "an unknown amount an hour" if usd is None else f"{words.money_up(usd)} an hour"

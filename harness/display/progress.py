@@ -14,8 +14,11 @@ from rich.text import Text
 
 from harness.display import words
 from harness.display.console import make_console
+from harness.display.left import Left, left_line
 from harness.display.sanitize import clean, fit
 
+LEFT_EVERY_S = 600.0
+"""Plain output prints what is left at most this often."""
 PLAIN_EVERY_S = 10.0
 """Plain output prints an item at most this often."""
 
@@ -47,6 +50,9 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """A sentence that stands on its own line."""
+
+    def limits(self, left: Callable[[], Left]) -> None:
+        """From now on say what is left until deadline and ceiling; `left` is asked anew."""
 
     def close(self) -> None:
         """End live output. Safe to call twice."""
@@ -116,10 +122,13 @@ class PlainProgress:
         self._monotonic = monotonic
         self._estimates = Estimates(monotonic)
         self._printed: dict[str, float] = {}
+        self._left: Callable[[], Left] | None = None
+        self._said_left: float | None = None
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print the stage's name."""
         self._print(f"{name}: {detail}" if detail else name)
+        self._say_left()
 
     def done(self, name: str, seconds: float) -> None:
         """Print how long it took."""
@@ -145,10 +154,25 @@ class PlainProgress:
         if finished:
             del self._printed[key]
         self._print(f"  {item_line(key, text, rate, unit, left)}")
+        self._say_left()
 
     def note(self, text: str) -> None:
         """Print the sentence."""
         self._print(text)
+
+    def limits(self, left: Callable[[], Left]) -> None:
+        """Print it now, then every ten minutes beside what else is printed."""
+        self._left = left
+        self._say_left()
+
+    def _say_left(self) -> None:
+        now = self._monotonic()
+        if self._left is None or (
+            self._said_left is not None and now - self._said_left < LEFT_EVERY_S
+        ):
+            return
+        self._said_left = now
+        self._print(left_line(self._left()))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -167,6 +191,7 @@ class LiveProgress:
         self._monotonic = monotonic
         self._estimates = Estimates(monotonic)
         self._items: dict[str, str] = {}
+        self._left: Callable[[], Left] | None = None
         self._stage: tuple[str, str, float] | None = None
         self._live: Live | None = None
 
@@ -206,8 +231,14 @@ class LiveProgress:
         """Print the sentence above what runs."""
         self._say(text, "")
 
+    def limits(self, left: Callable[[], Left]) -> None:
+        """Keep it as the last moving line."""
+        self._left = left
+        self._refresh()
+
     def close(self) -> None:
         """Take the moving lines away."""
+        self._left = None
         if self._live is not None:
             self._items.clear()
             self._stage = None
@@ -232,7 +263,8 @@ class LiveProgress:
             name, detail, since = self._stage
             running = f"{self._monotonic() - since:.0f} s"
             lines.append("  ".join(part for part in (name, detail, running) if part))
-        return lines + list(self._items.values())
+        lines += self._items.values()
+        return [*lines, left_line(self._left())] if self._left and lines else lines
 
 
 class _Lines:
@@ -254,10 +286,12 @@ class JsonProgress:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._left: Callable[[], Left] | None = None
 
     def stage(self, name: str, detail: str = "") -> None:
-        """{"event": "stage", ...}"""
+        """{"event": "stage", ...}, then {"event": "left", ...} once that is known"""
         self._write("stage", name=name, detail=detail)
+        self._write_left()
 
     def done(self, name: str, seconds: float) -> None:
         """{"event": "done", ...}"""
@@ -280,11 +314,21 @@ class JsonProgress:
         """{"event": "note", ...}"""
         self._write("note", text=text)
 
+    def limits(self, left: Callable[[], Left]) -> None:
+        """{"event": "left", ...} now and with every stage"""
+        self._left = left
+        self._write_left()
+
+    def _write_left(self) -> None:
+        if self._left is not None:
+            now = self._left()
+            self._write("left", seconds=now.seconds, usd=now.usd, ceiling_usd=now.ceiling_usd)
+
     def close(self) -> None:
         """Nothing is held open."""
 
     def _write(
-        self, event: Literal["stage", "done", "item", "note"], **fields: str | float | None
+        self, event: Literal["stage", "done", "item", "note", "left"], **fields: str | float | None
     ) -> None:
         self._stream.write(json.dumps({"event": event, **fields}, ensure_ascii=True) + "\n")
         self._stream.flush()

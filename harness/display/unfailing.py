@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from harness.display.left import Left
 from harness.display.progress import Progress
 
 
@@ -44,6 +45,11 @@ class Unfailing:
         with self._told() as inner:
             inner.note(text)
 
+    def limits(self, left: Callable[[], Left]) -> None:
+        """As the inner one."""
+        with self._told() as inner:
+            inner.limits(left)
+
     def close(self) -> None:
         """As the inner one."""
         with self._told() as inner:
@@ -74,6 +80,8 @@ class _Nothing:
     ) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+    def limits(self, left: Callable[[], Left]) -> None: ...
 
     def close(self) -> None: ...
 

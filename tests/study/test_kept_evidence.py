@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,43 @@ def test_what_is_no_plain_file_is_not_read_for_ever(
     else:
         odd.mkdir()
     assert finished.harness("verify", str(odd.parent)).code == 2
+
+
+def spoil_record(run: Path) -> None:
+    (run / "run.json").write_text('{"schema":"harness/run/1","run":7}')
+
+
+def remove_record(run: Path) -> None:
+    (run / "run.json").unlink()
+
+
+def spoil_journal(run: Path) -> None:
+    with (run / "journal.jsonl").open("a") as handle:
+        handle.write("garbage\n")
+
+
+def remove_journal(run: Path) -> None:
+    (run / "journal.jsonl").unlink()
+
+
+def empty(run: Path) -> None:
+    shutil.rmtree(run)
+    run.mkdir()
+
+
+@pytest.mark.parametrize(
+    "spoil", [spoil_record, remove_record, spoil_journal, remove_journal, empty]
+)
+def test_status_of_a_damaged_or_foreign_run_is_one_sentence(
+    finished: Desk, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    run = tmp_path / "runs" / "toy" / "latest"
+    shutil.copytree(finished.latest, run, ignore=shutil.ignore_patterns("fleet", "work"))
+    spoil(run)
+    for words in (("status",), ("status", "toy")):
+        done = finished.harness(*words, "--runs", str(tmp_path / "runs"))
+        assert done.code == 2, done.err
+        assert done.out == ""
+        assert done.err.count("bad input:") == 1
+        assert str(run) in done.err
+    assert finished.harness("status", "--json", "--runs", str(tmp_path / "runs")).code == 2

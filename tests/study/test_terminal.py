@@ -38,6 +38,7 @@ def test_progress_then_a_short_table_within_80_columns(make_desk: MakeDesk, tmp_
     assert "train single" in going
     assert re.search(r"update [1-4]/4", going), going
     assert "tok/s" in going
+    assert re.search(r"deadline in about \d+ \w+, at least \$1.00 of the ceiling \$1 left", going)
     last = "\n".join(line.rstrip() for line in screen.display)
     for wanted in ("Accuracy", "lookup", "pair-gains", "PASS", "ranks-agree", "cost: at most"):
         assert wanted in last, last
