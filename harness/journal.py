@@ -38,9 +38,10 @@ class Entry(Model):
 
 
 class Journal:
-    """One writer at a time. Raises Waiting when another process drives the same run."""
+    """One writer at a time. Raises Waiting when another process drives the same thing, which `of`
+    names to a person."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, *, of: str = "run") -> None:
         self.path = path
         self._clock = clock
         self._writing = threading.Lock()
@@ -50,7 +51,7 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Waiting(
-                "another process drives this run",
+                f"another process drives this {of}",
                 where=str(path.parent),
                 next_command="harness status",
             ) from None

@@ -191,11 +191,12 @@ class VolumeCost(Model):
 
 
 class GoneThing(Model):
-    """Something else of the fleet (group, schedule, network) and when it was gone."""
+    """Something else of the fleet: a group, a schedule, a part of its network."""
 
     kind: str
     id: str
-    gone_utc: str
+    gone_utc: str | None = None
+    """When AWS was first seen not to show it any more; absent: it was still there."""
 
 
 class CostLine(Model):
@@ -223,6 +224,7 @@ class Resources(Model):
     hosts: tuple[HostCost, ...]
     volumes: tuple[VolumeCost, ...] | None = None
     removed: tuple[GoneThing, ...] | None = None
+    """What stood besides hosts and volumes, as searches found it."""
     regions: tuple[str, ...] | None = None
     """Every region that an attempt touched; a search for what is left looks in all of them."""
     observed_utc: str | None = None

@@ -72,7 +72,7 @@ def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None]
     )
     aws = Aws(found.regions[0], clock=clock())
     left = residue(aws, found.fleet, regions=found.regions, known=known)
-    seen = finalised(found, [each.sentence() for each in left], aws.clock.utc())
+    seen = finalised(found, left, aws.clock.utc())
     contract.write_json(path, seen.to_json())
     if not left:
         return seen, None

@@ -54,17 +54,14 @@ def down(
 
 
 def _fleet(loaded: LoadedPlan, runs: Path) -> FleetPlace:
-    """The fleet of the plan, or one of the same study. Raises BadInput when there is none."""
+    """The fleet of the plan, one of the same study, or the last one that is gone already: a command
+    that was killed at its last step may be typed again. Raises BadInput when there is none."""
     found = fleet_of_plan(runs, loaded.hash)
     if found is not None:
         return found
-    same = [
-        place
-        for place in fleet_places(runs)
-        if place.admitted.study == loaded.plan.name and not place.final
-    ]
+    same = [place for place in fleet_places(runs) if place.admitted.study == loaded.plan.name]
     if same:
-        return same[-1]
+        return ([place for place in same if not place.final] or same)[-1]
     raise BadInput(
         "no fleet of this plan is there",
         where=str(runs / "fleets"),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import run as runs_of
+from harness.cli.admit import Address
 from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish, with_runs
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
@@ -35,6 +36,7 @@ def run(
     up: Annotated[
         bool, typer.Option("--up", help="Without a fleet: print the worst case and launch one.")
     ] = False,
+    address: Address = "auto",
     keep_hosts: Annotated[
         bool, typer.Option("--keep-hosts", help="Do not end the hosts after preservation.")
     ] = False,
@@ -65,7 +67,7 @@ def run(
             _abandon(loaded, folder, progress, choice, abandon, as_json)
             return
         if choice.kind == "stack":
-            _require_fleet(loaded, folder, choice, progress, up and not as_json)
+            _require_fleet(loaded, folder, choice, progress, address if up else "", as_json)
         place, _ = runs_of.run_plan(
             loaded, folder, progress, clock(), choice=choice, again=again, notice=notice
         )
@@ -93,9 +95,11 @@ def _choice(local: bool, hosts: Path | None, fleet: str, keep_hosts: bool) -> Fl
 
 
 def _require_fleet(
-    loaded: LoadedPlan, runs: Path, choice: FleetChoice, progress: Progress, launch: bool
-) -> None:
-    """A run that has no fleet yet needs a living one now. Raises Waiting with the next command."""
+    loaded: LoadedPlan, runs: Path, choice: FleetChoice, progress: Progress, address: str,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """A run that has no fleet yet needs a living one now: launched for this operator's `address`,
+    unless it is ''. Raises Waiting with the next command."""
     place = runs_of.find_place(loaded, runs)
     if place is not None and runs_of.admitted_fleet(place) is not None:
         return
@@ -108,10 +112,11 @@ def _require_fleet(
     from harness.launch.fleets import fleet_of_plan
     from harness.launch.joining import fleet_for
 
-    if launch and not choice.fleet:
+    if address and not choice.fleet:
         from harness.cli.up import launched
 
-        launched(loaded, runs, "auto", progress, fleet_of_plan(runs, loaded.hash))
+        known = fleet_of_plan(runs, loaded.hash)
+        launched(loaded, runs, address, progress, known, quiet=quiet)
     fleet_for(loaded, runs, choice.fleet, clock())
 
 
@@ -163,15 +168,15 @@ def _short(path: Path) -> Path:
 def _still_runs(plan: Path, given: Path, local: bool, hosts: Path | None) -> str:
     """What goes on after Ctrl-C."""
     try:
+        choice = _choice(local, hosts, "", False)
+        if choice.kind == "stack":  # its hosts may stand before there is a run
+            from harness.cli.up import still_there
+
+            return still_there(plan, given, "run")
         loaded = load_plan(plan)
         place = runs_of.find_place(loaded, given.resolve())
         if place is None or place.finished:
             return "Nothing of ours runs."
-        choice = _choice(local, hosts, "", False)
-        if choice.kind == "stack":
-            from harness.cli.up import still_there
-
-            return still_there(plan, given, "run")
         jobs, until = runs_of.still_running(place)
     except HarnessError:
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.clock import parse_utc
+from harness.cloud.left import Left
 from harness.cost.lines import cost_lines, total_of
 from harness.cost.observed import HostLife, Observed, VolumeLife
 from harness.plan.kinds import CountOrZero, Money, Sha256, Text
@@ -31,7 +32,7 @@ class FleetFacts(Model):
     ceiling_usd: Money
     deadlines: tuple[str, ...]
     removed: tuple[GoneThing, ...] = ()
-    """Groups, schedules and the rest, when they went."""
+    """Groups, schedules and the rest, and when they went."""
     preservation_sha256: Sha256 | None = None
 
 
@@ -64,11 +65,32 @@ def resources_of(
     )
 
 
-def finalised(found: Resources, residue: Sequence[str], utc: str) -> Resources:
+def finalised(found: Resources, left: Sequence[Left], utc: str) -> Resources:
     """The record after a search: final when nothing is left, else with what is there, by name."""
-    state = "stack still present" if residue else "final"
-    changed = {"state": state, "residue": tuple(residue), "observed_utc": utc}
+    changed = {
+        "state": "stack still present" if left else "final",
+        "residue": tuple(each.sentence() for each in left),
+        "removed": looked(found.removed or (), [(each.kind, each.id) for each in left], utc),
+        "observed_utc": utc,
+    }
     return found.model_copy(update=changed)
+
+
+def looked(
+    known: Sequence[GoneThing], shown: Sequence[tuple[str, str]], utc: str
+) -> tuple[GoneThing, ...]:
+    """What is known of the fleet's things after another search, which showed these kinds and ids.
+
+    What is no longer shown went then, at the latest. Hosts and volumes have records of their own.
+    """
+    there = dict.fromkeys(each for each in shown if each[0] not in ("instance", "volume"))
+    found = {(each.kind, each.id): each for each in known}
+    for kind, name in there:
+        found[kind, name] = GoneThing(kind=kind, id=name)
+    return tuple(
+        each if key in there or each.gone_utc else each.model_copy(update={"gone_utc": utc})
+        for key, each in found.items()
+    )
 
 
 def _host(host: HostLife) -> HostCost:

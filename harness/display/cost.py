@@ -13,7 +13,7 @@ from harness.clock import parse_utc
 from harness.cost.reconcile import Compared, Reconciliation
 from harness.display import words
 from harness.display.sanitize import clean
-from harness.results import Resources
+from harness.results import GoneThing, Resources
 
 
 def cost_table(found: Resources) -> RenderableType:
@@ -23,6 +23,8 @@ def cost_table(found: Resources) -> RenderableType:
     if found.hosts:
         parts += [_hosts(found), Text("")]
     parts += [_lines(found), Text("")]
+    if found.removed:
+        parts += [_removed(found.removed), Text("")]
     parts += [_text(f"deadline, {proof}") for proof in found.deadlines]
     parts += [_text(f"still there: {thing}") for thing in found.residue]
     carried = ", ".join(found.studies) or "none"
@@ -45,6 +47,13 @@ def _hosts(found: Resources) -> RenderableType:
             _moment(host.ended_utc),
             lived,
         )
+    return table
+
+
+def _removed(things: tuple[GoneThing, ...]) -> RenderableType:
+    table = _table("What stood besides hosts", ("what", "id", "gone (UTC)"))
+    for each in things:
+        table.add_row(_cell(each.kind), _cell(each.id), _moment(each.gone_utc))
     return table
 
 

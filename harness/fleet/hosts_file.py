@@ -155,6 +155,10 @@ class HostsFileFleet:
             proof=proof,
         )
 
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: the pinned keys stand in the hosts file."""
+        return ()
+
     def end(self) -> tuple[str, ...]:
         """End every job and process of ours and remove what was staged; logs and outputs stay.
 

@@ -67,6 +67,10 @@ class LocalFleet:
         )
         return inner, outer
 
+    def notes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
     def end(self) -> tuple[str, ...]:
         """End every job, disarm the watchdog, remove what is no evidence; idempotent.
 

@@ -44,6 +44,9 @@ class FleetSource(Protocol):
     def deadlines(self) -> tuple[Deadline, ...]:
         """Both deadlines, read back now."""
 
+    def notes(self) -> tuple[str, ...]:
+        """What the record should say of these hosts besides, a sentence each."""
+
     def end(self) -> tuple[str, ...]:
         """End every host of the fleet; idempotent. Returns one sentence a host."""
 

@@ -51,6 +51,8 @@ class StackFleet:
     keep: bool = False
     clock: Clock = field(default_factory=Clock)
     _hosts: tuple[SSHHost, ...] | None = None
+    _notes: dict[int, str] = field(default_factory=dict)
+    """By slot: why its console says nothing of its host keys."""
 
     def __post_init__(self) -> None:
         self.place: FleetPlace = fleet_named(self.run_folder.resolve().parents[1], self.fleet_id)
@@ -105,8 +107,15 @@ class StackFleet:
         )
         return (*(self._inner(host) for host in self.hosts()), outside)
 
+    def notes(self) -> tuple[str, ...]:
+        """Hosts whose keys only their own publication vouches for."""
+        self.hosts()
+        return tuple(self._notes[slot] for slot in sorted(self._notes))
+
     def end(self) -> tuple[str, ...]:
         """Open the stack's gate and terminate every host, unless hosts are to stay."""
+        from harness.cloud.residue import residue
+
         stay = self._stay()
         if stay:
             return (stay,)
@@ -116,7 +125,7 @@ class StackFleet:
             record.write_release(drive.journal, released)
             drive.open_gate()
             ended = ending.end_all(drive.aws, drive.admitted, drive.journal)
-            ending.volumes_left(drive.aws, drive.journal)
+            record.write_look(drive.journal, residue(drive.aws, self.fleet_id))
             closing.write(self.place, self.clock.utc())
         return tuple(
             f"{host.id}: terminated at {host.ended_utc} ({host.how})." for host in ended.hosts
@@ -153,24 +162,38 @@ class StackFleet:
         from harness.hosts.ssh import ssh_host
 
         name = f"host-{host.slot}"
-        data = self._object(places.host_keys(self.admitted, host.slot), f"the host keys of {name}")
-        published = load(PublishedKeys, data, where=f"{name}: host keys")
-        if published.instance_id != host.instance_id:
-            raise Refused(
-                f"the host keys of {name} are those of {published.instance_id}, not of "
-                f"{host.instance_id}",
-                where=self.fleet_id,
-                next_command=command("down", self.admitted.plan_path),
-            )
+        keys = self._published_keys(host, name)
         login = Login(
             name=name,
             address=host.public_address,
             port=22,
             user=USER,
-            host_keys=published.keys,
+            host_keys=keys,
             key_file=str(self.place.login_key),
         )
         return ssh_host(login, base=WORK, fleet_id=self.fleet_id, peer_address=host.private_address)
+
+    def _published_keys(self, host: StackHost, name: str) -> tuple[str, ...]:
+        """What to pin: the host's own write-once publication, beside its console's word."""
+        from harness.cloud.console import witness
+
+        data = self._object(places.host_keys(self.admitted, host.slot), f"the host keys of {name}")
+        published = load(PublishedKeys, data, where=f"{name}: host keys")
+        seen = witness(self.aws, host.instance_id, published.keys)
+        wrong = ""
+        if published.instance_id != host.instance_id:
+            wrong = f"are those of {published.instance_id}, not of {host.instance_id}"
+        elif seen.verdict == "differs":
+            wrong = f"are not to be trusted: {seen.said}"
+        if wrong:
+            raise Refused(
+                f"the published host keys of {name} {wrong}",
+                where=self.fleet_id,
+                next_command=command("down", self.admitted.plan_path),
+            )
+        if seen.verdict == "absent":
+            self._notes[host.slot] = f"host keys of {name}: {seen.said}"
+        return published.keys
 
     def _object(self, key: str, what: str) -> bytes:
         """An object of the fleet's folder in the bucket, waited for."""

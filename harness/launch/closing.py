@@ -7,14 +7,14 @@ from pathlib import Path
 from harness import money
 from harness.cost.lines import total_of
 from harness.cost.observed import HostLife, Observed, VolumeLife
-from harness.cost.resources import FleetFacts, resources_of
+from harness.cost.resources import FleetFacts, looked, resources_of
 from harness.errors import BadInput
 from harness.fleet.admitted import AdmittedFleet
 from harness.journal import Entry, read_entries
 from harness.launch import record
 from harness.launch.fleets import FleetPlace
 from harness.prices import load_prices
-from harness.results import CostLine, Resources
+from harness.results import CostLine, GoneThing, Resources
 from trainer import contract
 
 
@@ -36,6 +36,7 @@ def resources(
         allowance_usd=admitted.bound.allowance_usd if hosts else "0",
         ceiling_usd=admitted.bound.ceiling_usd,
         deadlines=deadlines(entries, admitted),
+        removed=removed(entries),
         preservation_sha256=_preservation(place),
     )
     observed = Observed(
@@ -144,6 +145,14 @@ def volume_lives(
         )
         for each in dict.fromkeys(asked)
     )
+
+
+def removed(entries: list[Entry]) -> tuple[GoneThing, ...]:
+    """What the searches in the journal showed besides hosts and volumes, and when it was gone."""
+    found: tuple[GoneThing, ...] = ()
+    for utc, look in record.looks(entries):
+        found = looked(found, look.shown, utc)
+    return found
 
 
 def deadlines(entries: list[Entry], admitted: AdmittedFleet) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cloud.left import Known
+from harness.cloud.left import Known, Left
 from harness.cloud.remove import remove
 from harness.cloud.residue import residue
 from harness.errors import Leaked, command
@@ -20,20 +20,27 @@ def down(drive: Drive, *, abandon: str = "") -> Resources:
     if drive.place.final:
         found = drive.place.resources()
         assert found is not None
+        _close(drive, found)
         return found
     released = _release(drive, abandon)
     record.write_release(drive.journal, released)
     drive.say(f"the gate is open: {released.basis}")
     drive.engine.settle()
     ending.end_all(drive.aws, drive.admitted, drive.journal, known=drive.engine.hosts())
-    ending.volumes_left(drive.aws, drive.journal)
+    record.write_look(drive.journal, residue(drive.aws, drive.admitted.fleet))
     closing.write(drive.place, drive.clock.utc())
     drive.say("hosts are terminated and their volumes gone; removing the stack")
     drive.destroy()
     _sweep(drive)
     resources = closing.write(drive.place, drive.clock.utc(), final=True)
-    drive.journal.append("receipt", "final", {"total_bound_usd": resources.total_bound_usd})
+    _close(drive, resources)
     return resources
+
+
+def _close(drive: Drive, resources: Resources) -> None:
+    """The journal's last word, once: resources.json is final before it."""
+    if drive.journal.find("receipt", "final") is None:
+        drive.journal.append("receipt", "final", {"total_bound_usd": resources.total_bound_usd})
 
 
 def _release(drive: Drive, abandon: str) -> Released:
@@ -48,15 +55,21 @@ def _release(drive: Drive, abandon: str) -> Released:
     return preserved.require_released(drive.place, command("run", drive.admitted.plan_path))
 
 
+def _look(drive: Drive, known: Known) -> tuple[Left, ...]:
+    left = residue(drive.aws, drive.admitted.fleet, known=known)
+    record.write_look(drive.journal, left)
+    return left
+
+
 def _sweep(drive: Drive) -> None:
     """What the engine does not know of, such as what a killed one was making, goes by tag."""
     known = Known(instances=record.launched_ids(drive.journal.entries))
-    left = residue(drive.aws, drive.admitted.fleet, known=known)
+    left = _look(drive, known)
     if not left:
         return
     drive.say(f"{len(left)} thing(s) the engine did not know are removed: {left[0].sentence()}")
     remove(drive.aws, left)
-    left = residue(drive.aws, drive.admitted.fleet, known=known)
+    left = _look(drive, known)
     if left:
         names = tuple(each.sentence() for each in left)
         closing.write(drive.place, drive.clock.utc(), residue=names)

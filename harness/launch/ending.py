@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from harness.cloud import observe, terminate
 from harness.cloud.clients import Aws
 from harness.cloud.seen import SeenInstance
 from harness.fleet.admitted import AdmittedFleet
-from harness.journal import Journal
+from harness.journal import Entry, Journal
 from harness.launch import record
 from harness.strict import Model
 
@@ -35,18 +36,20 @@ def end_all(
 ) -> EndedHosts:
     """End every host of the fleet and follow its volumes until AWS says NotFound.
 
-    Hosts are found by tag; `known` and the journal's ids are ended too, whatever the tags say.
-    What it does is in the journal: an intent with the ids, an outcome with how and when. Raises
-    Waiting while a host or volume is not gone; the same call goes on.
+    Hosts are found by tag; `known` and the journal's ids are ended too, whatever the tags say. What
+    is gone already and has no outcome yet (a process was killed in between, a deadline fired) gets
+    one. What it does is in the journal: an intent with the ids, an outcome with how and when.
+    Raises Waiting while a host or volume is not gone; the same call goes on.
     """
-    shown = seen(aws, admitted)
-    alive = {host.id: host for host in living(shown)}
-    gone = {host.id for host in shown if host.terminated}
-    unseen = {*known, *record.launched_ids(journal.entries)} - set(alive) - gone
-    ids = [*alive, *sorted(each for each in unseen if not _recorded_gone(journal, each))]
-    if not ids:
+    asked, done = _named(journal.entries, "intent"), _named(journal.entries, "outcome")
+    shown = {host.id: host for host in seen(aws, admitted)}
+    alive = [each for each, host in shown.items() if not host.terminated]
+    named = (*shown, *sorted({*known, *record.launched_ids(journal.entries), *asked.hosts}))
+    ids = list(dict.fromkeys(e for e in named if e in alive or e not in done.hosts))
+    volumes = [volume for each in alive for volume in shown[each].volumes]
+    volumes = list(dict.fromkeys((*volumes, *sorted(asked.volumes - done.volumes))))
+    if not ids and not volumes:
         return EndedHosts(hosts=(), volumes=())
-    volumes = [volume for host in alive.values() for volume in host.volumes]
     key = record.next_key(record.END, admitted, journal.entries, "hosts")
     journal.append("intent", key, {"hosts": ids, "volumes": volumes})
     hosts = terminate.ended_or_raise(terminate.end_hosts(aws, ids))
@@ -55,22 +58,19 @@ def end_all(
     return outcome
 
 
-def volumes_left(aws: Aws, journal: Journal) -> tuple[terminate.GoneVolume, ...]:
-    """Follow the volumes of ends that were begun and not finished (killed in between)."""
-    done = {e.key for e in journal.entries if e.kind == "outcome"}
-    left = [
-        str(volume)
-        for e in journal.entries
-        if e.kind == "intent" and e.key.startswith(f"{record.END}/") and e.key not in done
-        for volume in e.data["volumes"]
-    ]
-    return terminate.follow_volumes(aws, left) if left else ()
+class _Named(NamedTuple):
+    """Ids in the journal's entries of ending."""
+
+    hosts: frozenset[str]
+    volumes: frozenset[str]
 
 
-def _recorded_gone(journal: Journal, instance_id: str) -> bool:
-    return any(
-        host["id"] == instance_id
-        for e in journal.entries
-        if e.kind == "outcome" and e.key.startswith(f"{record.END}/")
-        for host in e.data["hosts"]
+def _named(entries: list[Entry], kind: Literal["intent", "outcome"]) -> _Named:
+    ends = [e.data for e in entries if e.kind == kind and e.key.startswith(f"{record.END}/")]
+    if kind == "intent":
+        hosts = [str(each) for data in ends for each in data["hosts"]]
+        return _Named(frozenset(hosts), frozenset(str(v) for data in ends for v in data["volumes"]))
+    hosts = [str(each["id"]) for data in ends for each in data["hosts"]]
+    return _Named(
+        frozenset(hosts), frozenset(str(each["id"]) for data in ends for each in data["volumes"])
     )

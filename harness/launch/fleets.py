@@ -131,7 +131,7 @@ def fleet_of_plan(runs: Path, plan_hash: str) -> FleetPlace | None:
 @contextmanager
 def driving(place: FleetPlace, clock: Clock) -> Iterator[Journal]:
     """The fleet's journal, held by this process alone. Raises Waiting when another one drives."""
-    journal = Journal(place.journal_path, clock)
+    journal = Journal(place.journal_path, clock, of="fleet")
     try:
         yield journal
     finally:

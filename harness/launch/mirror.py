@@ -19,7 +19,7 @@ class FleetJournal(Journal):
     def __init__(
         self, place: FleetPlace, clock: Clock, aws: Aws, say: Callable[[str], None]
     ) -> None:
-        super().__init__(place.journal_path, clock)
+        super().__init__(place.journal_path, clock, of="fleet")
         self._admitted = place.admitted
         self._aws = aws
         self._say = say

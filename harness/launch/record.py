@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
+from harness.cloud.left import Left
 from harness.fleet.admitted import AdmittedFleet
 from harness.journal import Entry, Journal
 from harness.plan.kinds import CountOrZero, Text
 from harness.strict import Model, build
 
 UP, HOST, END, OUTER = "up", "host", "end", "outer"
+LOOK = "look"
 
-Ending = Literal["complete", "no capacity", "configuration", "failed", "interrupted"]
+Ending = Literal["complete", "no capacity", "configuration", "unhealthy", "failed", "interrupted"]
 
 
 class Tried(Model):
@@ -92,6 +95,28 @@ def recorded_release(entries: list[Entry]) -> Released | None:
         if entry.kind == "receipt" and entry.key == "release":
             return build(Released, entry.data, where=f"fleet journal entry {entry.seq}")
     return None
+
+
+class Look(Model):
+    """Note of a search by tag and attachment: all that AWS showed of the fleet."""
+
+    shown: tuple[tuple[str, str], ...]
+    """(kind, id) each."""
+
+
+def write_look(journal: Journal, left: Iterable[Left]) -> None:
+    """Record what a search found."""
+    shown = tuple((each.kind, each.id) for each in left)
+    journal.note(LOOK, Look(shown=shown).to_json())
+
+
+def looks(entries: list[Entry]) -> list[tuple[str, Look]]:
+    """Every search and when it was recorded, in order."""
+    return [
+        (entry.utc, build(Look, entry.data, where=f"fleet journal entry {entry.seq}"))
+        for entry in entries
+        if entry.kind == "note" and entry.key == LOOK
+    ]
 
 
 def write_release(journal: Journal, released: Released) -> None:

@@ -1,15 +1,16 @@
 """`harness up`: the admitted placements one after another, until one stands.
 
-A lack of capacity goes on to the next placement; anything else stops. Every try is in the fleet's
-journal with what was launched and when. A try that was killed is settled first: what it launched
-stays if the engine knows all of it, else it is ended by tag.
+A lack of capacity goes on to the next placement; a host that fails AWS's status checks is launched
+again in the same one, while the plan allows launches; anything else stops. Every try is in the
+fleet's journal with what was launched and when. A try that was killed is settled first: what it
+launched stays if the engine knows all of it, else it is ended by tag.
 """
 
 from __future__ import annotations
 
 from harness.errors import HarnessError, Leaked, Refused, command
 from harness.fleet.outputs import StackOutputs
-from harness.launch import ending, outer, record
+from harness.launch import ending, health, outer, record
 from harness.launch.drive import Drive
 from harness.launch.engine import EngineFailed
 from harness.launch.record import Tried
@@ -47,7 +48,7 @@ def up(drive: Drive, *, launches: int) -> StackOutputs:
         if tried.result == "complete":
             break
         drive.say(f"placement {placement}: {tried.result} ({tried.why})")
-        if tried.result != "no capacity":
+        if tried.result not in ("no capacity", "unhealthy"):
             raise Refused(
                 f"the fleet could not be launched: {tried.why}; {_left(tried)}",
                 where=drive.admitted.fleet,
@@ -73,9 +74,14 @@ def _try(drive: Drive, placement: int) -> Tried:
     began = drive.clock.utc()
     drive.say(f"launching {drive.admitted.count} x {chosen.type} in {', '.join(chosen.zones)}")
     try:
-        drive.engine.up(drive.say)
+        outputs = drive.engine.up(drive.say)
     except EngineFailed as failed:
         return _finish(drive, key, _failed(drive, placement, began, str(failed)))
+    why = health.fault(drive.aws, outputs, drive.say)
+    if why:
+        launched = tuple(host.instance_id for host in outputs.hosts)
+        give_up(drive, why)
+        return _finish(drive, key, _outcome(drive, placement, began, "unhealthy", why, launched))
     return _finish(drive, key, _outcome(drive, placement, began, "complete", ""))
 
 
@@ -140,7 +146,6 @@ def _end(drive: Drive) -> tuple[str, ...]:
     shown = {host.id for host in ending.seen(drive.aws, drive.admitted)}
     known = {*drive.engine.hosts(), *record.launched_ids(drive.journal.entries)}
     ending.end_all(drive.aws, drive.admitted, drive.journal, known=drive.engine.hosts())
-    ending.volumes_left(drive.aws, drive.journal)
     return tuple(sorted((shown | known) - before))
 
 

@@ -43,9 +43,10 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
                 where=fleet.id,
                 next_command=study.again(),
             )
+    known = tuple(f"{d.kind} deadline: {d.proof}" for d in deadlines if not d.applies)
     return ProvisionReceipt(
         **stamp.close(),
-        notes=tuple(f"{d.kind} deadline: {d.proof}" for d in deadlines if not d.applies),
+        notes=(*known, *fleet.notes()),
         fleet_kind=fleet.kind,
         fleet=fleet.id,
         hosts=tuple(host.facts() for host in fleet.hosts()),
@@ -61,6 +62,8 @@ def _count(study: Study) -> int:
         from harness.fleet.hosts_file import keep_hosts
 
         return keep_hosts(study.choice.hosts_file, study.folder, study.plan.workers)
+    if study.fleet_kind == "stack":
+        return study.plan.workers  # the fleet that is joined has its own number
     if study.plan.hosts.local is None:
         raise BadInput(
             "the plan declares no local hosts",

@@ -6,7 +6,8 @@ MODE says where: `intent` (an intent or receipt is on disk), `effect` (the effec
 outcome or receipt is not on disk), `torn` (half of an outcome's or receipt's line is on disk).
 `MODE:KEY` kills only at keys that begin with KEY, and several modes are joined by commas. Every
 place is killed once: MEMORY remembers which, so that calling this again and again walks through
-all. The engine's process is left behind.
+all. MEMORY.all lists every place that was come past, in all modes, killed there or not. The
+engine's process is left behind.
 """
 
 from __future__ import annotations
@@ -21,29 +22,41 @@ from typing import Any
 from harness.cli import main as cli
 from harness.cloud import terminate
 from harness.journal import Entry, Journal
-from harness.launch import up
+from harness.launch import outer, up
 
 MODES = tuple(each.partition(":")[::2] for each in sys.argv[1].split(","))
 MEMORY = Path(sys.argv[2])
+EVERY = MEMORY.with_suffix(".all")
 ONE_AT_A_TIME = threading.RLock()
 """Hosts stand up side by side: a place that is remembered is one that a kill really hit."""
 up.APPEAR_S = 3.0  # moto shows a host at once
 terminate.POLL_S = 1.0
+outer.PROOF_S = 1.0
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell had it ignored
 
 
 def once(mode: str, kind: str, key: str) -> bool:
     """Whether this place is to be killed in that mode, for the first time; remembers it on disk."""
     if not any(each == mode and key.startswith(only) for each, only in MODES):
         return False
-    place = f"{mode} {kind} {key.rstrip('0123456789')}"
-    seen = MEMORY.read_text().split("\n") if MEMORY.exists() else []
-    if place in seen:
+    place = named(mode, kind, key)
+    return remember(MEMORY, place)
+
+
+def remember(path: Path, place: str) -> bool:
+    """Whether the place was not in the list; it is now, on disk."""
+    if path.exists() and place in path.read_text().split("\n"):
         return False
-    with MEMORY.open("a") as handle:
+    with path.open("a") as handle:
         handle.write(place + "\n")
         handle.flush()
         os.fsync(handle.fileno())
     return True
+
+
+def named(mode: str, kind: str, key: str) -> str:
+    """The same place of every try has one name."""
+    return f"{mode} {kind} {key.rstrip('0123456789')}"
 
 
 def die() -> None:
@@ -52,19 +65,22 @@ def die() -> None:
 
 
 append, write = Journal.append, Journal.write
-ENDS = ("outcome", "receipt")
+BEGINS, ENDS = ("intent", "receipt"), ("outcome", "receipt")
 
 
 def append_killed(self: Journal, kind: Any, key: str, data: dict[str, Any]) -> Entry:
     if self.path.parent.parent.name != "fleets" or key == "admitted":
         return append(self, kind, key, data)
     with ONE_AT_A_TIME:
+        for mode, kinds in (("intent", BEGINS), ("effect", ENDS), ("torn", ENDS)):
+            if kind in kinds:
+                remember(EVERY, named(mode, kind, key))
         if kind in ENDS and once("effect", kind, key):
             die()
         if kind in ENDS and once("torn", kind, key):
             Journal.write = write_half  # type: ignore[method-assign]
         entry = append(self, kind, key, data)
-        if kind in ("intent", "receipt") and once("intent", kind, key):
+        if kind in BEGINS and once("intent", kind, key):
             die()
         return entry
 

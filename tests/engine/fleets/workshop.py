@@ -22,6 +22,7 @@ from tests.toy_plan import write_plan
 from tests.unit.launch.aws import PARAMETER, aws_plan
 
 ROOT = Path(__file__).parents[3]
+TAKES_ADDRESS = {"admit", "up", "access", "--up"}
 KILLED = Path(__file__).with_name("killed.py")
 
 
@@ -87,7 +88,7 @@ class Workshop:
         }
 
     def argv(self, verb: str, *more: str) -> list[str]:
-        fixed = ["--address", "198.51.100.7"] if verb in ("admit", "up", "access") else []
+        fixed = ["--address", "198.51.100.7"] if {verb, *more} & TAKES_ADDRESS else []
         return [verb, str(self.plan), *fixed, *more, "--runs", str(self.runs)]
 
     def harness(self, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
@@ -95,9 +96,22 @@ class Workshop:
 
     def killed(self, mode: str, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         """The same command, really killed at the next point of that kind (see killed.py)."""
+        return self._run(self._killed(mode, verb, *more), timeout_s)
+
+    def started(self, mode: str, verb: str, *more: str) -> subprocess.Popen[str]:
+        """The same command, not waited for."""
+        return subprocess.Popen(
+            self._killed(mode, verb, *more), env=self.environment, cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def _killed(self, mode: str, verb: str, *more: str) -> list[str]:
         memory = str(self.folder / "memory")
-        argv = [sys.executable, str(KILLED), mode, memory, *self.argv(verb, *more)]
-        return self._run(argv, timeout_s)
+        return [sys.executable, str(KILLED), mode, memory, *self.argv(verb, *more)]
+
+    def kill_points(self, name: str = "memory") -> set[str]:
+        """Where commands were killed; with 'memory.all' every place where one could have been."""
+        return set((self.folder / name).read_text().split("\n")) - {""}
 
     def _run(self, argv: list[str], timeout_s: float) -> Ran:
         done = subprocess.run(

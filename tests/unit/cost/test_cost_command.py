@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from harness.cli import cost as cost
 from harness.cli.app import app
-from harness.results import Resources
+from harness.results import GoneThing, Resources
 from harness.strict import load_file
 from tests.unit.cost.lives import host, observed, resources, volume
 from tests.unit.cost.test_reconcile import OLD, old_csv, write_csv
@@ -22,9 +22,15 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["cost", *map(str, arguments)], env={"COLUMNS": "80"})
 
 
+STOOD = (
+    GoneThing(kind="schedule", id="pair-20261130-abcd/host-0", gone_utc="2026-11-30T10:00:01.5Z"),
+    GoneThing(kind="security group", id="sg-1"),
+)
+
+
 def written(folder: Path) -> Path:
     path = folder / "resources.json"
-    contract.write_json(path, FOUND.to_json())
+    contract.write_json(path, FOUND.model_copy(update={"removed": STOOD}).to_json())
     return path
 
 
@@ -34,7 +40,8 @@ def test_the_table_fits_80_columns_and_has_every_line(tmp_path: Path) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
     words = " ".join(result.output.split())
     for text in ("fleet f-1", "20261130-a, 20261130-b", "BoxUsage:g6e.xlarge", "2026-11",
-                 "not an invoice", "host-1 of 1.0", "3600", "outer: 2 schedules"):  # fmt: skip
+                 "not an invoice", "host-1 of 1.0", "3600", "outer: 2 schedules",
+                 "pair-20261130-abcd/host-0 11-30 10:00:01", "security group sg-1 -"):  # fmt: skip
         assert text.replace("3600", "3,600.00 s") in words, text
     assert "allowance" in words and "ceiling 150" in words
 
@@ -43,7 +50,7 @@ def test_json_is_the_file(tmp_path: Path) -> None:
     path = written(tmp_path)
     result = run(path, "--json")
     assert json.loads(result.stdout) == json.loads(path.read_text())
-    assert load_file(Resources, path) == FOUND
+    assert load_file(Resources, path).removed == STOOD
 
 
 def test_beside_a_bill(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.launch.outer import TERMINATE, fault
+from harness.cloud.clients import Aws
+from harness.fleet.outputs import StackHost, StackOutputs
+from harness.launch.outer import TERMINATE, fault, faults
 
 OTHER = '{"InstanceIds": ["i-2"]}'
 DEADLINE = "2026-11-29T22:00:00.500000Z"
@@ -44,3 +46,38 @@ def test_a_schedule_that_ends_the_host_on_time_has_no_fault() -> None:
 )
 def test_every_other_schedule_is_named(changes: dict[str, Any], word: str) -> None:
     assert word in fault(schedule(**changes), "i-1", DEADLINE)
+
+
+def test_a_host_that_a_shutdown_would_only_stop_is_a_fault(aws: Aws) -> None:
+    """Read back from AWS for each host, as its schedule is."""
+    ec2: Any = aws.ec2
+    deadline = "2099-11-29T22:00:00.000000Z"
+    aws.scheduler.create_schedule_group(Name="g")
+    hosts = []
+    for slot, behaviour in enumerate(("terminate", "stop")):
+        made = ec2.run_instances(
+            ImageId="ami-12345678", MinCount=1, MaxCount=1,
+            InstanceInitiatedShutdownBehavior=behaviour,
+        )["Instances"][0]["InstanceId"]  # fmt: skip
+        target = {"Arn": TERMINATE, "RoleArn": ROLE, "Input": f'{{"InstanceIds": ["{made}"]}}'}
+        aws.scheduler.create_schedule(
+            Name=f"host-{slot}", GroupName="g", ScheduleExpression="at(2099-11-29T22:00:00)",
+            FlexibleTimeWindow={"Mode": "OFF"}, Target=target,
+        )  # fmt: skip
+        hosts.append(
+            StackHost(
+                slot=slot, instance_id=made, type="g6e.xlarge", zone="us-east-1a",
+                private_address="10.0.0.1", public_address="198.51.100.1",
+            )
+        )  # fmt: skip
+    outputs = StackOutputs(
+        fleet="f-1-x", region="us-east-1", deadline_utc=deadline, bucket="b", prefix="p",
+        security_group="sg-1", schedule_group="g", schedules=("host-0", "host-1"),
+        hosts=tuple(hosts), gate="armed",
+    )  # fmt: skip
+    assert faults(aws, outputs) == {1: "a shutdown of the guest would stop the host"}
+    aws.scheduler.delete_schedule(Name="host-0", GroupName="g")
+    assert faults(aws, outputs)[0] == "the schedule host-0 does not exist"
+
+
+ROLE = "arn:aws:iam::123456789012:role/deadline"
