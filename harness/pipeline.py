@@ -69,6 +69,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("report", report, ("seal", "preserve", "release", "terminate"), closes=True),
 )
 
+HOSTLESS: tuple[Stage, ...] = STAGES[:2]
+"""prepare and commit: they need no hosts, and are done before any is launched for a run."""
+
 DEVELOPMENT: tuple[r.StageName, ...] = (
     "prepare", "provision", "push", "preflight", "probe", "train",
 )  # fmt: skip

@@ -177,6 +177,21 @@ def run_plan(
         study.close()
 
 
+def begin_plan(
+    loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
+    *, choice: FleetChoice, again: bool = False,
+) -> None:  # fmt: skip
+    """Drive the run through the stages that need no hosts: a plan that cannot begin launches none.
+
+    Raises HarnessError; `run_plan` goes on from here.
+    """
+    _, study = choose_study(loaded, runs, progress, clock, choice=choice, again=again)
+    try:
+        pipeline.advance(study, pipeline.HOSTLESS)
+    finally:
+        study.close()
+
+
 def choose_study(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
     *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",

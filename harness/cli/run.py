@@ -67,7 +67,8 @@ def run(
             _abandon(loaded, folder, progress, choice, abandon, as_json)
             return
         if choice.kind == "stack":
-            _require_fleet(loaded, folder, choice, progress, address if up else "", as_json)
+            launch_for = address if up else ""
+            _require_fleet(loaded, folder, choice, progress, launch_for, again=again, quiet=as_json)
         place, _ = runs_of.run_plan(
             loaded, folder, progress, clock(), choice=choice, again=again, notice=notice
         )
@@ -96,12 +97,13 @@ def _choice(local: bool, hosts: Path | None, fleet: str, keep_hosts: bool) -> Fl
 
 def _require_fleet(
     loaded: LoadedPlan, runs: Path, choice: FleetChoice, progress: Progress, address: str,
-    quiet: bool,
+    *, again: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """A run that has no fleet yet needs a living one now: launched for this operator's `address`,
     unless it is ''. Raises Waiting with the next command."""
     place = runs_of.find_place(loaded, runs)
-    if place is not None and runs_of.admitted_fleet(place) is not None:
+    begun = place is not None and not (again and place.finished)
+    if place is not None and begun and runs_of.admitted_fleet(place) is not None:
         return
     if loaded.plan.hosts.aws is None:
         raise BadInput(
@@ -115,6 +117,7 @@ def _require_fleet(
     if address and not choice.fleet:
         from harness.cli.up import launched
 
+        runs_of.begin_plan(loaded, runs, progress, clock(), choice=choice, again=again)
         known = fleet_of_plan(runs, loaded.hash)
         launched(loaded, runs, address, progress, known, quiet=quiet)
     fleet_for(loaded, runs, choice.fleet, clock())

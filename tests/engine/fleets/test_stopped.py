@@ -94,6 +94,11 @@ def test_run_up_launches_and_a_run_that_is_given_up_ends_its_fleet(workshop: Wor
     plan = json.loads(workshop.plan.read_text())
     del plan["hosts"]["local"]  # as the two published studies: for AWS alone
     workshop.plan.write_text(json.dumps(plan))
+    wrong = workshop.harness("run", "--up")
+    assert wrong.code == 2 and "the seed model has 66 parameters" in wrong.err
+    assert fleet_places(workshop.runs) == [], "nothing is launched for a plan that cannot begin"
+    plan["model"]["parameters"] = 66
+    workshop.plan.write_text(json.dumps(plan))
     stopped = interrupted(workshop, joined, "run", "--up")
     assert stopped.code == 130, stopped.err + stopped.out
     assert "Worst case (stack)" in stopped.out
@@ -115,6 +120,8 @@ def test_run_up_launches_and_a_run_that_is_given_up_ends_its_fleet(workshop: Wor
     assert {"schedule", "schedule group", "security group", "VPC", "role"} <= set(things)
     assert all(things.values())
     entries = read_entries(workshop.runs / "toy" / study.run / "journal.jsonl")[0]
+    committed = next(e.utc for e in entries if e.kind == "receipt" and e.key == "commit")
+    assert committed < workshop.entries[0].utc, "committed before anything was admitted"
     release: dict[str, Any] = next(
         e.data for e in entries if e.kind == "receipt" and e.key == "release"
     )

@@ -51,8 +51,9 @@ def test_every_other_schedule_is_named(changes: dict[str, Any], word: str) -> No
 def test_a_host_that_a_shutdown_would_only_stop_is_a_fault(aws: Aws) -> None:
     """Read back from AWS for each host, as its schedule is."""
     ec2: Any = aws.ec2
+    scheduler: Any = aws.scheduler
     deadline = "2099-11-29T22:00:00.000000Z"
-    aws.scheduler.create_schedule_group(Name="g")
+    scheduler.create_schedule_group(Name="g")
     hosts = []
     for slot, behaviour in enumerate(("terminate", "stop")):
         made = ec2.run_instances(
@@ -60,7 +61,7 @@ def test_a_host_that_a_shutdown_would_only_stop_is_a_fault(aws: Aws) -> None:
             InstanceInitiatedShutdownBehavior=behaviour,
         )["Instances"][0]["InstanceId"]  # fmt: skip
         target = {"Arn": TERMINATE, "RoleArn": ROLE, "Input": f'{{"InstanceIds": ["{made}"]}}'}
-        aws.scheduler.create_schedule(
+        scheduler.create_schedule(
             Name=f"host-{slot}", GroupName="g", ScheduleExpression="at(2099-11-29T22:00:00)",
             FlexibleTimeWindow={"Mode": "OFF"}, Target=target,
         )  # fmt: skip
@@ -76,7 +77,7 @@ def test_a_host_that_a_shutdown_would_only_stop_is_a_fault(aws: Aws) -> None:
         hosts=tuple(hosts), gate="armed",
     )  # fmt: skip
     assert faults(aws, outputs) == {1: "a shutdown of the guest would stop the host"}
-    aws.scheduler.delete_schedule(Name="host-0", GroupName="g")
+    scheduler.delete_schedule(Name="host-0", GroupName="g")
     assert faults(aws, outputs)[0] == "the schedule host-0 does not exist"
 
 
