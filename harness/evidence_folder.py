@@ -2,7 +2,7 @@
 
 Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
 models/NAME/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
-commits.json, commits/HASH, development.json.
+commits.json, commits/HASH, trees/HASH, tokenizer.json, development.json.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from harness import commitments, source
+from harness import commit_proof, commitments, source
 from harness.receipts import (
     CommitReceipt,
     EvaluateReceipt,
@@ -21,7 +21,8 @@ from harness.receipts import (
     TrainReceipt,
     Unfinished,
 )
-from harness.stages.select import require_selection
+from harness.report.evidence import Commit
+from harness.stages.select import require_selection, selection_path
 from harness.store.protocol import Artifact
 from harness.study import Receipts, Study
 from trainer import contract
@@ -41,6 +42,8 @@ def materialise(study: Study, done: Receipts) -> Path:
         contract.write_json(folder / "selection.json", require_selection(study, done).to_json())
     for file in done.of(PrepareReceipt).prepared_files:
         study.store.fetch(file, folder / "inputs" / file.name)
+    tokenizer = next(f for f in done.of(PrepareReceipt).seed_files if f.name == "tokenizer.json")
+    study.store.fetch(tokenizer, folder / "tokenizer.json")
     for artifact in named_files(done):
         study.store.fetch(artifact, folder / artifact.name)
         if artifact.name.startswith("logs/"):
@@ -113,20 +116,36 @@ def _arms(folder: Path, done: Receipts) -> None:
 
 
 def _commits(study: Study, folder: Path, done: Receipts) -> None:
-    """The commitments with the raw commit objects that prove their order."""
+    """The commitments with the raw git objects that prove their content and order."""
     repository = commitments.find_repository(study.loaded.folder, study.folder)
     committed, selected = done.of(CommitReceipt), done.find(SelectReceipt)
-    rows = [("plan and prepared inputs", committed.commit, committed.branch)]
+    of_plan = {
+        "plan.json" if path.endswith(study.loaded.path.name) else "prepared.json": path
+        for path in committed.paths
+    }
+    rows = [
+        Commit(what="plan and prepared inputs", commit=committed.commit, branch=committed.branch,
+               paths=of_plan)
+    ]  # fmt: skip
     if selected is not None:
-        rows.append(("selection", selected.commit, selected.branch))
-    contract.write_json(
-        folder / "commits.json",
-        [{"what": what, "commit": commit, "branch": branch} for what, commit, branch in rows],
-    )
-    (folder / "commits").mkdir()
-    for commit in {row[1] for row in rows}:
-        raw = commitments.raw_commit(repository, commit)
-        (folder / "commits" / commit).write_bytes(raw)
+        path = selection_path(study, committed)
+        rows.append(
+            Commit(what="selection", commit=selected.commit, branch=selected.branch,
+                   paths={"selection.json": path})
+        )  # fmt: skip
+    contract.write_json(folder / "commits.json", [row.to_json() for row in rows])
+    raw = commit_proof.commits_between(repository, rows[0].commit, rows[-1].commit)
+    _objects(folder / "commits", raw)
+    for row in rows:
+        _objects(
+            folder / "trees", commit_proof.trees_to(repository, row.commit, row.paths.values())
+        )
+
+
+def _objects(folder: Path, raw: dict[str, bytes]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, data in raw.items():
+        (folder / name).write_bytes(data)
 
 
 def _development(study: Study, folder: Path) -> None:

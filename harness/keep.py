@@ -1,4 +1,4 @@
-"""evidence/NAME from a finished run: archive, closing record, results, resources, report."""
+"""evidence/NAME from a finished run: archive, closing record, results, resources, report, sums."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from harness.closing import ClosingRecord
 from harness.errors import BadInput
 from harness.strict import load_file
 from harness.verify import ARCHIVE
+from harness.verify.sums import write_sums
 
 MAX_ARCHIVE_BYTES = 16 * 1024 * 1024
 FILES = ("closing.json", "results.json", "resources.json")
@@ -40,6 +41,7 @@ def keep(run: Path, into: Path) -> Path:
         for name in (*FILES, ARCHIVE):
             shutil.copyfile(run / name, part / name)
         shutil.copytree(run / "report", part / "report")
+        write_sums(part)
         part.chmod(0o755)
         part.rename(folder)
     finally:

@@ -12,7 +12,7 @@ from harness.display.output import print_json
 from harness.display.progress import Progress
 from harness.errors import command
 from harness.keep import keep as keep_run
-from harness.verify import verify as verify_folder
+from harness.verify import verify as verify_evidence
 
 
 @app.command()
@@ -31,17 +31,22 @@ def keep(
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or evidence/NAME.")],
+    path: Annotated[
+        Path, typer.Argument(help="A run's folder, evidence/NAME, or an archive (.tar.gz) alone.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Recompute the report from archive and closing record, and compare every byte."""
+    """Check evidence offline: digests, commitments, scores, statistics, and the report rebuilt."""
 
     def work(progress: Progress) -> None:
-        found = verify_folder(folder)
+        found = verify_evidence(path)
         if as_json:
             print_json(found.to_json())
         else:
             for line in found.lines:
                 typer.echo(line)
+            typer.echo("Not proved by evidence of this kind:")
+            for phrase in found.cannot:
+                typer.echo(f"  {phrase}")
 
     finish(work, as_json=as_json)

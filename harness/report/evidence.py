@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from harness.closing import ClosingRecord
 from harness.measuring.measurements import Measurements
@@ -31,6 +31,8 @@ class Commit(Model):
     """'plan and prepared inputs', 'selection', ..."""
     commit: str
     branch: str
+    paths: dict[str, str] = Field(default_factory=dict)
+    """What it holds: a member of the archive -> its path in the repository."""
 
 
 class DevelopedModel(Model):

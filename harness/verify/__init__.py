@@ -1,0 +1,5 @@
+"""Recompute a study from its evidence, offline: what it proves and what it cannot."""
+
+from harness.verify.whole import ARCHIVE, Verified, verify
+
+__all__ = ["ARCHIVE", "Verified", "verify"]
