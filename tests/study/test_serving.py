@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
+from harness.plan import load_plan
 from harness.receipts import PhaseRecord, ServeReceipt
 from harness.results import PhaseResult, Results
+from harness.seal.extract import extract
 from harness.strict import load_file
+from harness.validation.served import check_served
 from tests.study.conftest import Desk, MakeDesk, make_desk_in
 from tests.toy_plan import PLAN, toy_with
 
@@ -185,6 +188,69 @@ def test_decisions_and_page_speak_of_serving(served: Desk) -> None:
     assert "one-of-two-stopped" in page and "16 refused" in page
     assert (served.latest / "report" / "figures" / "saturation.svg").exists()
     assert served.harness("verify", str(served.latest)).code == 0
+
+
+def first_answer(members: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the first answer that the client wrote down in the phase 'two'."""
+    path = members / "serving" / "two" / "events.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(next(row for row in rows if row.get("answer")))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def other_tokens(members: Path) -> None:
+    first_answer(members, lambda row: row["answer"]["tokens"].reverse())
+
+
+def no_answer(members: Path) -> None:
+    first_answer(members, lambda row: row.update(answer=None))
+
+
+def other_prompt(members: Path) -> None:
+    path = members / "serving" / "two" / "order.json"
+    value = json.loads(path.read_text())
+    value["requests"][0]["tokens"].append(1)
+    path.write_text(json.dumps(value))
+
+
+def other_agreement(members: Path) -> None:
+    path = members / "results.json"
+    value = json.loads(path.read_text())
+    value["serving"][1]["same_tokens"] -= 1
+    path.write_text(json.dumps(value))
+
+
+def other_weights(members: Path) -> None:
+    path = members / "receipts" / "serve.json"
+    value = json.loads(path.read_text())
+    value["parameter_root"] = "0" * 64
+    path.write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (None, ""),
+        (other_tokens, "other tokens than the client took"),
+        (no_answer, "other tokens than the client took"),
+        (other_prompt, "not that of its case"),
+        (other_agreement, "answers agree"),
+        (other_weights, "other weights were served"),
+    ],
+)
+def test_the_second_reading_of_what_was_served_finds(
+    served: Desk, tmp_path: Path, change: Callable[[Path], None] | None, check: str
+) -> None:
+    members = tmp_path / "members"
+    extract(served.latest / "evidence.tar.gz", members, expected_tar_sha256=None)
+    if change is not None:
+        change(members)
+    found = check_served(load_plan(members / "plan.json").plan, members)
+    assert {each.name for each in found.checks} >= {
+        "served tokens in the receipt", "token agreement counted again", "weights of replicas",
+    }  # fmt: skip
+    assert bool(found.disagreements) is (change is not None)
+    assert all(check in sentence for sentence in found.disagreements)
 
 
 def test_no_process_of_ours_is_left(served: Desk) -> None:
