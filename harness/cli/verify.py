@@ -10,6 +10,7 @@ import typer
 from harness.cli.app import AsJson, app, finish
 from harness.display.output import print_json
 from harness.display.progress import Progress
+from harness.display.sanitize import clean
 from harness.errors import command
 from harness.keep import keep as keep_run
 from harness.verify import verify as verify_evidence
@@ -44,7 +45,7 @@ def verify(
             print_json(found.to_json())
         else:
             for line in found.lines:
-                typer.echo(line)
+                typer.echo(clean(line))
             typer.echo("Not proved by evidence of this kind:")
             for phrase in found.cannot:
                 typer.echo(f"  {phrase}")
