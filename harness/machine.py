@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.errors import BadInput
 from harness.plan import Plan
+from harness.plan.hosts import LocalHosts
 from harness.receipts import ProvisionReceipt
 
 
@@ -14,7 +15,8 @@ def device_of(plan: Plan, fleet: ProvisionReceipt) -> Literal["cpu", "cuda"]:
 
     Workers of one computer share its GPUs, one each; other hosts run one worker each.
     """
-    asked = plan.hosts.local.device if plan.hosts.local else "cuda"
+    local = _declared(plan, fleet)
+    asked = local.device if local else "cuda"
     shared = fleet.fleet_kind == "local"
     gpus = len(fleet.hosts[0].gpus) if shared else sum(bool(host.gpus) for host in fleet.hosts)
     enough = gpus >= plan.workers
@@ -22,15 +24,20 @@ def device_of(plan: Plan, fleet: ProvisionReceipt) -> Literal["cpu", "cuda"]:
         seen = f"this computer shows {gpus} GPU(s)" if shared else f"{gpus} host(s) show a GPU"
         raise BadInput(
             f"the plan asks for CUDA on {plan.workers} worker(s), and {seen}",
-            where="#/hosts/local/device",
+            where="#/hosts/local/device" if local else "#/hosts",
         )
     return "cuda" if asked == "cuda" or (asked == "auto" and enough and gpus > 0) else "cpu"
 
 
 def threads_of(plan: Plan, fleet: ProvisionReceipt, workers: int) -> int:
     """CPU threads of each of `workers` ranks that run at once."""
-    local = plan.hosts.local
+    local = _declared(plan, fleet)
     if local is not None and local.threads is not None:
         return local.threads
     shared = workers if fleet.fleet_kind == "local" else 1
     return max(1, min(host.cpus for host in fleet.hosts) // shared)
+
+
+def _declared(plan: Plan, fleet: ProvisionReceipt) -> LocalHosts | None:
+    """What the plan says of devices; its word on this computer is not meant for the stack's."""
+    return None if fleet.fleet_kind == "stack" else plan.hosts.local

@@ -39,9 +39,10 @@ def up(drive: Drive, *, launches: int) -> StackOutputs:
     if standing is not None:
         return _proved(drive, standing)
     while True:
-        _clean(drive)
-        placement = _next(drive)
+        _end(drive)  # before a refusal: what costs money is gone then
         require_time(drive.place, drive.clock)
+        drive.destroy()
+        placement = _next(drive)
         _require_launches(drive, launches)
         drive.change(chosen=placement)
         tried = _try(drive, placement)
@@ -155,12 +156,6 @@ def _complete(drive: Drive) -> StackOutputs | None:
     if record.recorded_release(drive.journal.entries) is not None:
         return None
     return drive.standing() if done or not tries else None
-
-
-def _clean(drive: Drive) -> None:
-    """Before a try: nothing of the fleet lives, and the stack is empty."""
-    _end(drive)
-    drive.destroy()
 
 
 def _next(drive: Drive) -> int:

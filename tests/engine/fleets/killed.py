@@ -6,8 +6,8 @@ MODE says where: `intent` (an intent or receipt is on disk), `effect` (the effec
 outcome or receipt is not on disk), `torn` (half of an outcome's or receipt's line is on disk).
 `MODE:KEY` kills only at keys that begin with KEY, and several modes are joined by commas. Every
 place is killed once: MEMORY remembers which, so that calling this again and again walks through
-all. MEMORY.all lists every place that was come past, in all modes, killed there or not. The
-engine's process is left behind.
+all. `later:SECONDS` kills nowhere; the command runs that much later. MEMORY.all lists every place
+that was come past, in all modes, killed there or not. The engine's process is left behind.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import os
 import signal
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from harness.cli import app
 from harness.cli import main as cli
+from harness.clock import Clock
 from harness.cloud import terminate
 from harness.journal import Entry, Journal
 from harness.launch import outer, up
@@ -33,6 +36,8 @@ up.APPEAR_S = 3.0  # moto shows a host at once
 terminate.POLL_S = 1.0
 outer.PROOF_S = 1.0
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell had it ignored
+LATER = timedelta(seconds=sum(float(only) for mode, only in MODES if mode == "later"))
+vars(app)["Clock"] = lambda: Clock(now=lambda: datetime.now(UTC) + LATER)
 
 
 def once(mode: str, kind: str, key: str) -> bool:

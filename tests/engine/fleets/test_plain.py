@@ -14,7 +14,7 @@ from harness.clock import Clock
 from harness.fleet import engine, wiring
 from harness.launch.record import launch_intents, launched_ids
 from tests.engine.engine import served
-from tests.engine.fleets.workshop import ROOT, Workshop
+from tests.engine.fleets.workshop import DEADLINE_S, ROOT, Workshop
 
 ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -72,7 +72,9 @@ def test_plain_up_asks_the_admission_and_a_changed_address_is_no_change(
 
     plain.harness("admit").ok()
     with monkeypatch.context() as later:
-        later.setattr(wiring, "Clock", lambda: Clock(now=lambda: NOW + timedelta(seconds=1000)))
+        later.setattr(
+            wiring, "Clock", lambda: Clock(now=lambda: NOW + timedelta(seconds=0.6 * DEADLINE_S))
+        )
         late = pulumi(plain, *UP, programmed=True)
     assert late.returncode != 0
     assert "minutes are left before the deadline, too few to begin" in late.stdout

@@ -13,7 +13,7 @@ from harness.cloud.residue import residue
 from harness.journal import read_entries
 from harness.launch.fleets import fleet_places
 from harness.launch.record import recorded_release, tries
-from tests.engine.fleets.workshop import Ran, Workshop
+from tests.engine.fleets.workshop import DEADLINE_S, Ran, Workshop
 from tests.engine.moto.call import Answer, Call
 from tests.engine.moto.rule import Rule, World
 
@@ -43,6 +43,10 @@ def test_ctrl_c_while_hosts_come_up_says_what_runs_and_up_goes_on(workshop: Work
     for verb in ("up", "down"):
         assert f"harness {verb} {workshop.plan} --runs {workshop.runs}" in stopped.err
     assert "Traceback" not in stopped.err
+
+    late = workshop.killed(f"later:{0.6 * DEADLINE_S}", "up")
+    assert late.code == 3 and "minutes are left before the deadline, too few" in late.err
+    assert workshop.slots(*ALIVE) == [], "what costs money is gone before it is refused"
 
     workshop.killed(NEVER, "up").ok()
     assert workshop.slots(*ALIVE) == ["0", "1"]

@@ -22,6 +22,7 @@ from tests.toy_plan import write_plan
 from tests.unit.launch.aws import PARAMETER, aws_plan
 
 ROOT = Path(__file__).parents[3]
+DEADLINE_S = 4 * 3600
 TAKES_ADDRESS = {"admit", "up", "access", "--up"}
 KILLED = Path(__file__).with_name("killed.py")
 
@@ -71,6 +72,7 @@ class Workshop:
         plan = aws_plan(**hosts)
         plan["name"] = name
         plan["budget"]["attempts"] = 30
+        plan["budget"]["deadline_s"] = DEADLINE_S  # a slow machine kills and types for an hour
         self.plan = write_plan(self.folder, plan)
         return self.plan
 
