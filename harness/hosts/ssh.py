@@ -212,19 +212,18 @@ class SSHHost:
         if "sha256" in seen:
             self._get_small(target, int(seen["size"]), str(seen["sha256"]), local)
             return
-        found = contract.parse(self.helper("trees", "hash", target, timeout_s=TRANSFER_S).stdout)
         packed = local.with_name(f".{local.name}.{secrets.token_hex(6)}.packed.tmp")
         argv = [self.link.login.python, "-m", "harness.onhost.trees", "send", target]
         try:
             with open(packed, "wb") as out:
                 script = self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S)
-                size = int(found["bytes"])
+                size = int(seen["size"])
                 ended = openssh.transfer(self.link, script, size, limit_s=TRANSFER_S, into=out)
             self._require(ended, f"copying {target}")
             if local.is_dir():
                 shutil.rmtree(local)
             with open(packed, "rb") as source:
-                trees.unpack(source.read, local, found["sha256"])
+                trees.unpack(source.read, local)
         except Fault as fault:
             raise Waiting(str(fault).rstrip("."), where=self.name) from None
         finally:

@@ -67,9 +67,10 @@ def _alive(sink: BinaryIO) -> None:
 
 
 def _look(path: Path) -> dict[str, Any]:
-    """{kind, bytes} and, of a file that one can read at once, its hash."""
+    """{kind, size} and, of a file that one can read at once, its hash."""
     if path.is_dir():
-        return {"kind": "folder"}
+        files = (each for each in path.rglob("*") if each.is_file())
+        return {"kind": "folder", "size": sum(each.stat().st_size for each in files)}
     if not path.is_file():
         return {"kind": "absent"}
     size = path.stat().st_size

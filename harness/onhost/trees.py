@@ -1,21 +1,25 @@
-"""One file or folder as a single packed stream (tar in zlib), checked by its hash.
+"""One file or folder as a single packed stream, checked by its hash as it arrives.
 
 `trees hash PATH` prints {sha256, bytes} ({} when absent); `trees receive PATH --sha256 H` unpacks
 standard input and puts it in place when it is what the hash says, else fails; `trees send PATH`
 writes the stream. A folder's hash is `contract.tree_hash`, a file's that of its bytes.
+
+The stream: for every file a line {path, mode, packed} of canonical JSON, then pieces (four bytes
+of length, most significant first, and as many bytes; the file's bytes, or their zlib stream) up to
+an empty piece. A line {sha256}, the hash of all, ends it. A file that stands alone has the path ''.
 """
 
 from __future__ import annotations
 
-import io
+import hashlib
 import os
 import secrets
 import shutil
+import struct
 import sys
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from harness.onhost.command import Fault, parser, print_json, run_program
@@ -24,10 +28,9 @@ from trainer import contract
 
 PIECE = 1 << 20
 SAMPLE = 1 << 16
+LINE_BYTES = 1 << 16
 _WORTH = 0.97
 """What does not shrink below this share is sent as it is."""
-_COPIES: dict[str, Any] = {"copybufsize": PIECE}
-"""tarfile copies 16 KiB at a time, each time with the rest of the piece that it holds."""
 
 
 def hash_of(path: Path) -> tuple[str, int] | None:
@@ -38,123 +41,212 @@ def hash_of(path: Path) -> tuple[str, int] | None:
     return contract.hash_file(path) if path.is_file() else None
 
 
-class _Packer(io.RawIOBase):
-    """Compresses what tarfile writes and hands it on; what does not shrink goes as it is."""
+def names_in(folder: Path) -> list[str]:
+    """The paths of `contract.tree_listing`, without reading a file. Raises Fault for a link."""
+    found = []
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if any(part == "__pycache__" or part.startswith(".") for part in name.parts):
+            continue
+        if path.is_symlink():
+            raise Fault(f"{path} is a link; plain files only are moved.")
+        if path.is_file() and path.suffix != ".pyc":
+            found.append(name.as_posix())
+    return sorted(found, key=str.encode)
+
+
+class _Hashed:
+    """The rows of what went by, and the hash of all as `hash_of` would tell it."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, path: str, mode: str, sha256: str, size: int) -> None:
+        self.rows.append({"path": path, "sha256": sha256, "bytes": size, "mode": mode})
+
+    def sha256(self) -> str:
+        if [row["path"] for row in self.rows] == [""]:
+            return str(self.rows[0]["sha256"])
+        return contract.hash_of(self.rows)
+
+    def bytes(self) -> int:
+        return sum(int(row["bytes"]) for row in self.rows)
+
+
+class _Sink:
+    """Gathers small writes; large ones go as they are."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
-        self._write, self._level, self._packer = write, 1, zlib.compressobj(1)
-        self._told = 0
+        self._write, self._held = write, bytearray()
 
-    def level(self, level: int) -> None:
-        """From here on with this level: a new zlib stream after the old one's end."""
-        if level != self._level:
-            self.end()
-            self._level, self._packer = level, zlib.compressobj(level)
+    def line(self, value: dict[str, Any]) -> None:
+        self.add(contract.canonical(value) + b"\n")
 
-    def writable(self) -> bool:
-        """tarfile asks."""
-        return True
+    def piece(self, data: bytes) -> None:
+        self.add(struct.pack(">I", len(data)))
+        self.add(data)
 
-    def write(self, data) -> int:  # type: ignore[no-untyped-def]
-        """Bytes of the tar."""
-        if packed := self._packer.compress(data):
-            self._write(packed)
-        self._told += len(data)
-        return len(data)
+    def add(self, data: bytes) -> None:
+        if len(data) >= SAMPLE:
+            self.flush()
+            self._write(data)
+            return
+        self._held += data
+        if len(self._held) >= PIECE:
+            self.flush()
 
-    def tell(self) -> int:
-        """Bytes of the tar so far; tarfile asks."""
-        return self._told
-
-    def end(self) -> None:
-        """What is still held back."""
-        self._write(self._packer.flush())
+    def flush(self) -> None:
+        if self._held:
+            self._write(bytes(self._held))
+            self._held.clear()
 
 
 def pack(path: Path, write: Callable[[bytes], object]) -> None:
-    """Write a file or folder to `write` as one stream; hidden files and links are left out."""
-    packer = _Packer(write)
-    with tarfile.TarFile(fileobj=packer, mode="w", format=tarfile.PAX_FORMAT, **_COPIES) as tar:
-        for name, file in _files(path):
-            packer.level(_level(file))
-            entry = tarfile.TarInfo(name)
-            state = file.stat()
-            entry.size, entry.mode = state.st_size, 0o755 if state.st_mode & 0o100 else 0o644
-            with open(file, "rb") as handle:
-                tar.addfile(entry, handle)
-    packer.end()
+    """Write a file or folder to `write` as one stream; hidden files and caches are left out."""
+    sink, hashed = _Sink(write), _Hashed()
+    names = names_in(path) if path.is_dir() else [""]
+    for name in names:
+        with open(path / name if name else path, "rb") as handle:
+            _pack_file(name, handle, sink, hashed)
+    sink.line({"sha256": hashed.sha256()})
+    sink.flush()
 
 
-def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    if path.is_file():
-        yield "file", path
-        return
-    for row in contract.tree_listing(path):
-        yield f"tree/{row['path']}", path / str(row["path"])
+def _pack_file(name: str, handle: BinaryIO, sink: _Sink, hashed: _Hashed) -> None:
+    piece = handle.read(PIECE)
+    sample = piece[:SAMPLE]
+    worth = len(zlib.compress(sample, 1)) < _WORTH * len(sample)
+    packer = zlib.compressobj(1) if worth else None
+    mode = "755" if os.fstat(handle.fileno()).st_mode & 0o100 else "644"
+    sink.line({"path": name, "mode": mode, "packed": worth})
+    sha256, size = hashlib.sha256(), 0
+    while piece:
+        sha256.update(piece)
+        size += len(piece)
+        if data := packer.compress(piece) if packer else piece:
+            sink.piece(data)
+        piece = handle.read(PIECE)
+    if packer:
+        sink.piece(packer.flush())
+    sink.piece(b"")
+    hashed.add(name, mode, sha256.hexdigest(), size)
 
 
-def _level(path: Path) -> int:
-    """1 where the beginning of the file shrinks, else 0: weights hardly do."""
-    with open(path, "rb") as handle:
-        sample = handle.read(SAMPLE)
-    return 1 if len(zlib.compress(sample, 1)) < _WORTH * len(sample) else 0
-
-
-class Unpacker(io.RawIOBase):
-    """The tar inside a packed stream, as a file that can be read once."""
+class _Source:
+    """Lines and pieces of a stream. Raises Fault when it ends early or is no such stream."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read, self._packer, self._held = read, zlib.decompressobj(), b""
+        self._read, self._held = read, b""
 
-    def readable(self) -> bool:
-        """tarfile asks."""
-        return True
+    def line(self) -> dict[str, Any]:
+        while (end := self._held.find(b"\n")) < 0:
+            if len(self._held) > LINE_BYTES:
+                raise damaged("a line is too long")
+            self._held += self._some()
+        line, self._held = self._held[:end], self._held[end + 1 :]
+        try:
+            found = contract.parse(line, where="the stream")
+        except contract.ContractError as error:
+            raise damaged(str(error)) from None
+        if not isinstance(found, dict):
+            raise damaged("a line is no object")
+        return found
 
-    def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes. Raises Fault when the stream is not packed data."""
-        while not self._held:
-            if self._packer.eof:
-                rest, self._packer = self._packer.unused_data, zlib.decompressobj()
-                packed = rest or self._read(PIECE)
-            else:
-                packed = self._packer.unconsumed_tail or self._read(PIECE)
-            if not packed:
-                break
-            try:
-                self._held = self._packer.decompress(packed, PIECE)
-            except zlib.error as error:
-                raise Fault(f"the stream is damaged ({error}).", exit_code=4) from None
-        piece, self._held = self._held[:size], self._held[size:]
-        return piece
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes of a file's pieces, in parts of any size."""
+        while True:
+            while len(self._held) < 4:
+                self._held += self._some()
+            (left,) = struct.unpack_from(">I", self._held)
+            self._held = self._held[4:]
+            if left == 0:
+                return
+            while left:
+                data = self._held or self._some()
+                part, self._held = data[:left], data[left:]
+                left -= len(part)
+                yield part
+
+    def _some(self) -> bytes:
+        data = self._read(PIECE)
+        if not data:
+            raise damaged("it ended early")
+        return data
 
 
-def unpack(read: Callable[[int], bytes], target: Path, sha256: str) -> int:
+def damaged(why: str) -> Fault:
+    """The stream cannot be used."""
+    return Fault(f"the stream is damaged ({why}).", exit_code=4)
+
+
+def unpack(read: Callable[[int], bytes], target: Path, sha256: str = "") -> int:
     """Put the stream's file or folder at `target`, whole. Returns its bytes.
 
-    Raises Fault when it is not what `sha256` says; `target` is then as it was.
+    Raises Fault when it is not what `sha256` (else the stream's own end) says; `target` is then as
+    it was.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.parent / f".{target.name}.{secrets.token_hex(6)}.tmp"
     part.mkdir()
     try:
+        source, hashed = _Source(read), _Hashed()
         (part / "tree").mkdir()
-        try:
-            with tarfile.open(fileobj=Unpacker(read), mode="r|", bufsize=PIECE, **_COPIES) as tar:
-                tar.extractall(part, filter="data")
-        except (tarfile.TarError, EOFError) as error:
-            raise Fault(f"the stream is damaged ({error}).", exit_code=4) from None
-        whole = part / ("file" if (part / "file").exists() else "tree")
-        found = hash_of(whole)
-        if found is None or found[0] != sha256:
+        while "sha256" not in (header := source.line()):
+            _unpack_file(header, source, part, hashed)
+        if hashed.sha256() != header["sha256"] or hashed.sha256() != (sha256 or header["sha256"]):
             raise Fault(f"{target}: what arrived is not what was sent.", exit_code=4)
+        whole = part / ("file" if (part / "file").exists() else "tree")
         replace_path(whole, target)
-        return found[1]
+        return hashed.bytes()
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _input() -> BinaryIO:
-    return open(0, "rb", closefd=False)
+def _unpack_file(header: dict[str, Any], source: _Source, part: Path, hashed: _Hashed) -> None:
+    name, mode, packed = header.get("path"), header.get("mode"), header.get("packed")
+    if not isinstance(name, str) or mode not in ("755", "644") or not isinstance(packed, bool):
+        raise damaged("a line names no file")
+    if (alone := name == "") and hashed.rows:
+        raise damaged("a second file")
+    place = part / "file" if alone else part / "tree" / _inside(name)
+    sha256, size = hashlib.sha256(), 0
+    with _new(place) as out:
+        for data in _plain(source.pieces()) if packed else source.pieces():
+            sha256.update(data)
+            size += out.write(data)
+    place.chmod(int(mode, 8))
+    hashed.add(name, mode, sha256.hexdigest(), size)
+
+
+def _new(place: Path) -> BinaryIO:
+    """A new file. Raises Fault when the stream put something there before."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return open(place, "xb")
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise damaged("a path is there twice") from None
+
+
+def _inside(name: str) -> PurePosixPath:
+    """A relative path that stays where it is put. Raises Fault."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or path.as_posix() != name or "\0" in name:
+        raise damaged(f"'{name[:80]}' leaves the folder")
+    return path
+
+
+def _plain(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """What a zlib stream in pieces holds, at most PIECE bytes at a time."""
+    packer = zlib.decompressobj()
+    for data in pieces:
+        while data:
+            try:
+                yield packer.decompress(data, PIECE)
+            except zlib.error as error:
+                raise damaged(str(error)) from None
+            data = packer.unconsumed_tail
+    if not packer.eof:
+        raise damaged("a file ended early")
 
 
 def main() -> int:
@@ -168,11 +260,9 @@ def main() -> int:
         found = hash_of(given.path)
         print_json({"sha256": found[0], "bytes": found[1]} if found else {})
     elif given.verb == "receive":
-        with _input() as source:
-            moved = unpack(source.read1, given.path, given.sha256)  # type: ignore[attr-defined]
-        print_json({"bytes": moved})
+        print_json({"bytes": unpack(lambda most: os.read(0, most), given.path, given.sha256)})
     else:
-        if hash_of(given.path) is None:
+        if not given.path.exists():
             raise Fault(f"{given.path} is not there.", exit_code=4)
         pack(given.path, sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
