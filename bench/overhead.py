@@ -81,12 +81,16 @@ def by_hand(desk: Desk, arm: str, turn: int) -> float:
     argv = [str(word) for word in job["argv"]]
     place = argv.index("--out") + 1
     argv[place] += f".hand-{turn}"
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     began = time.monotonic()
-    subprocess.run(
-        argv, cwd=job["cwd"], env={**os.environ, **job["environment"]}, check=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    done = subprocess.run(
+        argv, cwd=job["cwd"], env={**known, **job["environment"]}, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
     )  # fmt: skip
-    return time.monotonic() - began
+    seconds = time.monotonic() - began
+    if done.returncode:
+        sys.exit(f"by hand it failed: {done.stderr[-2000:]}")
+    return seconds
 
 
 def main() -> None:

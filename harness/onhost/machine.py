@@ -4,6 +4,7 @@
 counters that AWS's driver keeps (docs.aws.amazon.com/AWSEC2/latest/UserGuide/
 monitoring-network-performance-ena.html). `machine read-ahead --folder DIR [--set KIB]` prints
 {"kib", "device", "why"}: read-ahead of the disk under a folder, set where it may be, read back.
+`machine gpus` prints {"used_mib": [MIB of each GPU]}.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.onhost.command import parser, print_json, run_program
+from harness.onhost.facts import gpu_rows
 from harness.onhost.route import SYSTEM_PATH
 
 ALLOWANCE = "_allowance_exceeded"
@@ -78,16 +80,24 @@ def _setting(folder: Path) -> Path | None:
     return None
 
 
+def gpu_memory() -> list[int]:
+    """Memory in use on every GPU in MiB, as the driver says; empty without one."""
+    return [int(row[0]) for row in gpu_rows("memory.used") if row and row[0].isdigit()]
+
+
 def main() -> int:
     """The command line."""
     commands = parser(__doc__)
     verbs = commands.add_subparsers(dest="verb", required=True)
     verbs.add_parser("counters").add_argument("interface")
+    verbs.add_parser("gpus")
     ahead = verbs.add_parser("read-ahead")
     ahead.add_argument("--folder", type=Path, required=True)
     ahead.add_argument("--set", type=int, default=0, dest="kib")
     given = commands.parse_args()
-    if given.verb == "counters":
+    if given.verb == "gpus":
+        print_json({"used_mib": gpu_memory()})
+    elif given.verb == "counters":
         print_json(counters(given.interface))
     else:
         print_json(read_ahead(given.folder, given.kib))

@@ -41,6 +41,13 @@ def hash_of(path: Path) -> tuple[str, int] | None:
     return contract.hash_file(path) if path.is_file() else None
 
 
+def size_of(path: Path) -> int:
+    """Bytes of what `pack` would send. Raises Fault for a link."""
+    if path.is_dir():
+        return sum((path / name).stat().st_size for name in names_in(path))
+    return path.stat().st_size
+
+
 def names_in(folder: Path) -> list[str]:
     """The paths of `contract.tree_listing`, without reading a file. Raises Fault for a link."""
     found = []

@@ -17,7 +17,7 @@ from harness.hosts.protocol import Host, Unreachable
 from harness.jobs import GroupJob
 from harness.prepared import Prepared
 from harness.receipts import Attempt, Line, PrepareReceipt, ProvisionReceipt, PushReceipt
-from harness.stages.machines import read_ahead_lines
+from harness.stages.machines import gpu_memory_lines, read_ahead_lines
 from harness.stages.push import bind, find_environment
 from harness.strict import load_file
 from harness.study import Receipts, Study
@@ -33,6 +33,8 @@ def before_attempt(
     """Boot and read-ahead of every host. Raises Waiting when a host that booted is not as it was
     pushed."""
     lines = tuple(boot_line(study, done, host, boots[host.name]) for host in group.hosts)
+    if group.recipe["device"] == "cuda":
+        lines += tuple(gpu_memory_lines(group.hosts))
     return lines + read_ahead_lines(study, group.hosts, "training")
 
 

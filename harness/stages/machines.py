@@ -14,6 +14,8 @@ from harness.study import Study
 from trainer import contract
 
 EXCEEDED = "allowance exceeded on"
+IDLE_GPU_MIB = 1024
+"""A driver without any process may hold some hundred MiB; a model left there holds more."""
 
 
 def route_lines(study: Study, hosts: tuple[Host, ...]) -> Iterator[Line]:
@@ -109,6 +111,20 @@ def read_ahead(study: Study, host: Host, use: Literal["training", "staging"]) ->
         required=f"{kib} KiB" if kib else "recorded",
         ok=not kib or seen["kib"] == kib,
     )
+
+
+def gpu_memory_lines(hosts: tuple[Host, ...]) -> Iterator[Line]:
+    """Whether every GPU is as good as empty before an attempt; nothing for a host without any."""
+    for host in hosts:
+        seen = contract.parse(host.helper("machine", "gpus", timeout_s=60).stdout)["used_mib"]
+        if seen:
+            yield Line(
+                host=host.name,
+                check="GPU memory",
+                observed=", ".join(f"{used} MiB" for used in seen) + " in use",
+                required=f"at most {IDLE_GPU_MIB} MiB in use",
+                ok=max(seen) <= IDLE_GPU_MIB,
+            )
 
 
 def read_ahead_lines(

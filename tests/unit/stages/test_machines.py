@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
@@ -12,7 +16,7 @@ import pytest
 from harness import jobs
 from harness.hosts.protocol import Completed, Host
 from harness.receipts import Allowance
-from harness.stages.machines import exceeded_line, read_ahead, route_lines
+from harness.stages.machines import exceeded_line, gpu_memory_lines, read_ahead, route_lines
 from harness.study import Study
 
 
@@ -106,3 +110,37 @@ def test_a_users_disk_is_only_read(use: Literal["training", "staging"]) -> None:
     disk = Disk()
     line = look(study_on("hosts-file"), disk, use)
     assert line.ok and disk.kib == 256 and "left as it is" in line.observed
+
+
+class Gpus:
+    """A machine whose nvidia-smi says what is given."""
+
+    name = "host-0"
+
+    def __init__(self, folder: Path, said: str) -> None:
+        tool = folder / "nvidia-smi"
+        tool.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+        tool.chmod(0o755)
+        self._path = f"{folder}:/usr/bin:/bin"
+
+    def helper(self, module: str, *words: str, timeout_s: float = 0) -> Completed:
+        argv = [sys.executable, "-m", f"harness.onhost.{module}", *words]
+        environment = {**os.environ, "PATH": self._path}
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+        return Completed(argv=words, exit_code=0, stdout=done.stdout, stderr="", seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        ("3\\n410\\n", [("3 MiB, 410 MiB in use", True)]),
+        ("3\\n40210\\n", [("3 MiB, 40210 MiB in use", False)]),
+        ("[N/A]\\n", []),
+        ("", []),
+    ],
+)
+def test_memory_that_is_left_on_a_gpu_is_seen(
+    tmp_path: Path, said: str, seen: list[tuple[str, bool]]
+) -> None:
+    lines = gpu_memory_lines((cast(Host, Gpus(tmp_path, said)),))
+    assert [(line.observed, line.ok) for line in lines] == seen
