@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from harness.errors import HarnessError, Leaked, Refused, command
 from harness.fleet.outputs import StackOutputs
-from harness.launch import ending, health, outer, record
+from harness.launch import closing, ending, health, outer, record
 from harness.launch.drive import Drive
 from harness.launch.engine import EngineFailed
 from harness.launch.record import Tried
@@ -22,11 +22,19 @@ APPEAR_S = 120.0
 
 
 def up(drive: Drive, *, launches: int) -> StackOutputs:
-    """Stand the fleet up, or find it standing. `launches` may have hosts at all.
+    """Stand the fleet up, or find it standing, and write what it costs at most from now on.
+
+    `launches` may have hosts at all.
 
     Raises Refused when no placement has capacity, when something else is wrong, or when the
     launches are used up; nothing that costs money is left then.
     """
+    outputs = _stood(drive, launches)
+    closing.write(drive.place, drive.clock.utc())
+    return outputs
+
+
+def _stood(drive: Drive, launches: int) -> StackOutputs:
     from harness.fleet.wiring import require_launchable, require_time
 
     require_launchable(drive.place, drive.clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import subprocess
@@ -88,7 +89,13 @@ def test_plain_up_asks_the_admission_and_a_changed_address_is_no_change(
     alive = {host["InstanceId"] for host in plain.instances(*ALIVE)}
     assert set(launched_ids(plain.entries)) == alive
 
-    plain.harness("access", "--address", "203.0.113.9").ok()
+    done = plain.harness("access", "--address", "203.0.113.9", "--json").ok()
+    assert json.loads(done.out)["rules"] == 1
+    assert plain.admitted.operator_cidr == "203.0.113.9/32"
+    rules = plain.cloud.client("ec2").describe_security_group_rules()["SecurityGroupRules"]
+    ssh = [rule["CidrIpv4"] for rule in rules if rule.get("FromPort") == 22 and "CidrIpv4" in rule]
+    assert ssh == ["203.0.113.9/32"]
+    assert (plain.folder / "Pulumi.toy.yaml").read_text().count("203.0.113.9/32") == 1
     same = pulumi(plain, "preview", "--diff", "--expect-no-changes", programmed=True)
     assert same.returncode == 0, same.stdout
     assert {host["InstanceId"] for host in plain.instances(*ALIVE)} == alive

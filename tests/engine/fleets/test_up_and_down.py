@@ -41,6 +41,12 @@ def test_up_again_and_down_leave_only_the_bucket(workshop: Workshop) -> None:
     copy = s3.get_object(Bucket=admitted.bucket, Key=mirror)["Body"].read()
     assert workshop.place.journal_path.read_bytes().startswith(copy[:200])
 
+    standing = workshop.resources()
+    assert standing.state == "stack still present" and len(standing.hosts) == 2
+    assert not any(host.ended_utc for host in standing.hosts)
+    cost = workshop.cost(workshop.place.folder / "resources.json")
+    assert cost.code == 5 and "that cost money are still there" in cost.err
+
     refused = workshop.harness("admit")
     assert refused.code == 3 and "is there already" in refused.err
 
@@ -155,14 +161,3 @@ def pulumi(workshop: Workshop, verb: str) -> subprocess.CompletedProcess[str]:
         cwd=workshop.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
-
-
-def test_access_changes_the_rule_and_leaves_up_nothing_to_do(workshop: Workshop) -> None:
-    workshop.harness("up").ok()
-    done = workshop.harness("access", "--address", "203.0.113.9", "--json").ok()
-    assert json.loads(done.out)["rules"] == 1
-    assert workshop.admitted.operator_cidr == "203.0.113.9/32"
-    pages = workshop.cloud.client("ec2").describe_security_group_rules()["SecurityGroupRules"]
-    ssh = [rule["CidrIpv4"] for rule in pages if rule.get("FromPort") == 22 and "CidrIpv4" in rule]
-    assert ssh == ["203.0.113.9/32"]
-    assert Path(workshop.folder / "Pulumi.toy.yaml").read_text().count("203.0.113.9/32") == 1

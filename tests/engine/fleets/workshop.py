@@ -96,6 +96,10 @@ class Workshop:
     def harness(self, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         return self._run([sys.executable, "-m", "harness", *self.argv(verb, *more)], timeout_s)
 
+    def cost(self, resources: Path) -> Ran:
+        """`harness cost` of a fleet's record."""
+        return self._run([sys.executable, "-m", "harness", "cost", str(resources)], 1800)
+
     def killed(self, mode: str, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         """The same command, really killed at the next point of that kind (see killed.py)."""
         return self._run(self._killed(mode, verb, *more), timeout_s)
