@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -11,8 +12,10 @@ from typing import Any, ClassVar
 
 from harness.cloud.residue import residue
 from harness.journal import read_entries
+from harness.launch.engine import MARK
 from harness.launch.fleets import fleet_places
 from harness.launch.record import recorded_release, tries
+from harness.onhost import processes
 from tests.engine.fleets.workshop import DEADLINE_S, Ran, Workshop
 from tests.engine.moto.call import Answer, Call
 from tests.engine.moto.rule import Rule, World
@@ -34,6 +37,23 @@ def interrupted(workshop: Workshop, ready: Callable[[], bool], verb: str, *more:
     return Ran(process.returncode, out, err)
 
 
+def killed_with_its_engine(workshop: Workshop) -> None:
+    """SIGKILL for the command and for the engine while it launches: a lock and a pending operation
+    are left."""
+    with workshop.started(NEVER, "up") as process:
+        until = time.monotonic() + LIMIT_S
+        while not workshop.instances(*ALIVE) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.kill()
+        fleet, ended = workshop.admitted.fleet, 0
+        for each in processes.everything():
+            if processes.environment_of(each.pid).get(MARK) == fleet:
+                os.kill(each.pid, signal.SIGKILL)
+                ended += 1
+        process.communicate(timeout=LIMIT_S)
+    assert ended, "there was an engine to kill"
+
+
 def test_ctrl_c_while_hosts_come_up_says_what_runs_and_up_goes_on(workshop: Workshop) -> None:
     stopped = interrupted(workshop, lambda: bool(workshop.instances(*ALIVE)), "up")
     assert stopped.code == 130, stopped.err + stopped.out
@@ -48,10 +68,13 @@ def test_ctrl_c_while_hosts_come_up_says_what_runs_and_up_goes_on(workshop: Work
     assert late.code == 3 and "minutes are left before the deadline, too few" in late.err
     assert workshop.slots(*ALIVE) == [], "what costs money is gone before it is refused"
 
+    killed_with_its_engine(workshop)
+    assert len(workshop.slots(*ALIVE)) == 1
     workshop.killed(NEVER, "up").ok()
     assert workshop.slots(*ALIVE) == ["0", "1"]
     assert len(fleet_places(workshop.runs)) == 1
-    assert tries(workshop.entries)[-1].result == "complete"
+    results = [each.result for each in tries(workshop.entries)]
+    assert results[0] == results[-2] == "interrupted" and results[-1] == "complete"
 
 
 @dataclass
