@@ -1,7 +1,7 @@
 """The evidence folder: what an archive unpacks to, made from receipts and the store alone.
 
 Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
-models/NAME/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
+models/NAME/, floor/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
 commits.json, commits/HASH, trees/HASH, tokenizer.json, development.json.
 """
 
@@ -14,6 +14,7 @@ from harness import commit_proof, commitments, source
 from harness.receipts import (
     CommitReceipt,
     EvaluateReceipt,
+    ModelScores,
     PrepareReceipt,
     PushReceipt,
     SelectReceipt,
@@ -83,7 +84,7 @@ def named_files(done: Receipts) -> list[Artifact]:
         for attempt in arm.attempts:
             found += attempt.logs
     evaluated, served = done.find(EvaluateReceipt), done.find(ServeReceipt)
-    for model in evaluated.models if evaluated else ():
+    for model in _evaluations(evaluated):
         found += [*model.answers, *model.retention, model.scores]
         for attempt in model.attempts:
             found += attempt.logs
@@ -96,6 +97,13 @@ def named_files(done: Receipts) -> list[Artifact]:
         for replica in phase.replicas:
             found += [each for each in (replica.served, replica.log) if each is not None]
     return found
+
+
+def _evaluations(evaluated: EvaluateReceipt | None) -> tuple[ModelScores, ...]:
+    """Every evaluation, the one of the flip floor last."""
+    if evaluated is None:
+        return ()
+    return (*evaluated.models, *([evaluated.floor] if evaluated.floor else []))
 
 
 def _unfinished(done: Receipts) -> tuple[Unfinished, ...]:

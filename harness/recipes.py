@@ -66,15 +66,15 @@ def probe(
 
 def evaluate(
     plan: Plan, *, roles: tuple[str, ...], probes: tuple[str, ...], end_tokens: tuple[int, ...],
-    device: str, threads: int,
+    device: str, threads: int, batch: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Greedy generation for whole roles and retention losses."""
+    """Greedy generation for whole roles and retention losses. `batch` in place of the plan's."""
     return {
         **_common("evaluate", device, threads),
         "cases": list(roles),
         "retention": list(probes),
         "max_new_tokens": plan.evaluation.max_new_tokens,
-        "batch": plan.evaluation.batch,
+        "batch": plan.evaluation.batch if batch is None else batch,
         "end_tokens": list(end_tokens),
         "autocast": plan.evaluation.autocast,
     }

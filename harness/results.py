@@ -43,6 +43,19 @@ class Flips(Model):
     lost: tuple[str, ...]
 
 
+class FloorResult(Model):
+    """One candidate scored twice, in batches of two sizes: what rounding alone changes."""
+
+    candidate: str
+    batch: CountOrZero
+    """Prompts at once, the second time."""
+    cases: CountOrZero
+    gained: tuple[str, ...]
+    """Right only the second time."""
+    lost: tuple[str, ...]
+    """Right only the first time."""
+
+
 class ArmResult(Model):
     """One arm's execution. Timers are the slowest rank's; `wall_seconds` is the process group's."""
 
@@ -148,6 +161,7 @@ class Results(Model):
     arms: tuple[ArmResult, ...]
     flips: tuple[Flips, ...]
     distances: tuple[Distance, ...]
+    flip_floor: FloorResult | None = None
     serving: tuple[PhaseResult, ...] = ()
     """Serving phases in the declared order."""
     decisions: tuple[Decided, ...]

@@ -22,8 +22,8 @@ from harness.receipts import (
     ServeReceipt,
     TrainReceipt,
 )
-from harness.results import ArmResult, PhaseResult
-from harness.scoring.tables import CaseRow
+from harness.results import ArmResult, FloorResult, PhaseResult
+from harness.scoring.tables import CaseRow, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Measurements:
     arms: Mapping[str, ArmResult]
     """In running order."""
     distances: tuple[Distance, ...]
+    flip_floor: FloorResult | None = None
     serving: tuple[PhaseResult, ...] = ()
     """Serving phases in the declared order."""
 
@@ -96,7 +97,29 @@ def read_measurements(
             if arm.name in records
         },
         distances=evaluate.distances if evaluate else (),
+        flip_floor=_floor(evidence_folder, plan, evaluate),
         serving=read_serving(evidence_folder, plan, serve),
+    )
+
+
+def _floor(folder: Path, plan: Plan, evaluate: EvaluateReceipt | None) -> FloorResult | None:
+    """The candidate's answers beside its own in batches of the other size. Raises BadInput where
+    they are not of the same cases."""
+    declared = plan.evaluation.flip_floor
+    if declared is None or evaluate is None or evaluate.floor is None:
+        return None
+    second = folder / "floor" / "scores.jsonl"
+    first = folder / "models" / declared.candidate / "scores.jsonl"
+    try:
+        flips = compare(read_test_cases(second) or (), read_test_cases(first) or ())
+    except ValueError as error:
+        raise BadInput(str(error), where=str(second)) from None
+    return FloorResult(
+        candidate=declared.candidate,
+        batch=declared.batch,
+        cases=flips.counts.n,
+        gained=flips.gained,
+        lost=flips.lost,
     )
 
 

@@ -43,6 +43,7 @@ def results(
         arms=tuple(measurements.arms.values()),
         flips=tuple(_flips(measurements, pair) for pair in _pairs(plan, measurements)),
         distances=measurements.distances,
+        flip_floor=measurements.flip_floor,
         serving=measurements.serving,
         decisions=tuple(decisions),
         stages=dict(stages),

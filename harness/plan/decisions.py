@@ -38,6 +38,16 @@ PAIRED = frozenset(
 SERVING = frozenset({"serving-throughput-ratio", "serving-token-agreement"})
 
 
+class FlipFloor(Model):
+    """One candidate answers the test cases again in batches of another size. Its two accuracies
+    differ by rounding alone, so no smaller difference between candidates means anything."""
+
+    candidate: Name
+    """An arm."""
+    batch: Count
+    """Prompts at once, the second time."""
+
+
 class Evaluation(Model):
     """How reference and candidates are scored: greedy, batched, strict."""
 
@@ -47,6 +57,8 @@ class Evaluation(Model):
     autocast: Literal["bf16"] | None = None
     """Precision of generation and retention losses; absent: FP32. Logits are FP32 in any case."""
     max_answer_bytes: Annotated[int, Field(ge=2, le=32768)] = 32768
+    flip_floor: FlipFloor | None = None
+    """Absent: no floor is measured, and the report says so."""
 
 
 class Scope(Model):

@@ -20,6 +20,7 @@ def study_findings(plan: Plan) -> Iterator[Finding]:
     yield from _probes(plan)
     yield from _recipe(plan)
     yield from _documents(plan)
+    yield from _flip_floor(plan)
     yield from _arms(plan)
     yield from _serving(plan)
 
@@ -97,6 +98,21 @@ def _recipe(plan: Plan) -> Iterator[Finding]:
         )
     if recipe.schedule.kind == "constant" and recipe.schedule.floor:
         yield warning("/recipe/schedule/floor", "a constant schedule has no floor")
+
+
+def _flip_floor(plan: Plan) -> Iterator[Finding]:
+    floor = plan.evaluation.flip_floor
+    if floor is None:
+        return
+    if floor.candidate not in plan.arm_names:
+        yield error(
+            "/evaluation/flip_floor/candidate", f"there is no arm called '{floor.candidate}'"
+        )
+    if floor.batch == plan.evaluation.batch:
+        yield error(
+            "/evaluation/flip_floor/batch",
+            f"the batch is {floor.batch} both times, so nothing can differ",
+        )
 
 
 def _documents(plan: Plan) -> Iterator[Finding]:

@@ -23,7 +23,9 @@ def predict(plan: Plan, fleet_kind: str, prepared: Prepared | None = None) -> tu
     after = [_said(stage, None, UNTIMED) for stage in ("validate", "preserve", "terminate")]
     train = [_train(plan, arm, device, prepared) for arm in plan.arms]
     models = (REFERENCE, *plan.arm_names)
-    evaluate = [_evaluate(plan, model, device) for model in models]
+    again = plan.evaluation.flip_floor
+    floor = [f"{again.candidate} in batches of {again.batch}"] if again else []
+    evaluate = [_evaluate(plan, model, device) for model in (*models, *floor)]
     return (*before, *train, *evaluate, *_serve(plan, device), *after)
 
 

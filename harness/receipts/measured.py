@@ -84,6 +84,8 @@ class EvaluateReceipt(Receipt):
 
     models: tuple[ModelScores, ...]
     distances: tuple[Distance, ...]
+    floor: ModelScores | None = None
+    """The candidate of the plan's flip floor, in batches of the other size, without probes."""
     unfinished: tuple[Unfinished, ...] | None = None
     """The evaluation that had begun when the study had to end."""
 

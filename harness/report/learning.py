@@ -109,9 +109,28 @@ def contrast_table(evidence: Evidence) -> Table:
             rows.append(_contrast(candidate, reference, counts))
     if not rows:
         return absent("contrasts", "Paired contrasts", NO_SCORES, columns)
+    rows.append(_flip_floor(evidence))
     return Table("contrasts", "Paired contrasts", columns, tuple(rows),
         note="Cases whose correctness changed. Newcombe's method 10; exact one-sided McNemar for a "
         "gain, uncorrected for several comparisons. These describe and do not decide.")  # fmt: skip
+
+
+def _flip_floor(evidence: Evidence) -> Row:
+    """One candidate against itself in batches of another size: differences that mean nothing."""
+    found = evidence.measurements.flip_floor if evidence.measurements else None
+    source = "floor/scores.jsonl"
+    if found is None:
+        declared = evidence.plan.evaluation.flip_floor is not None
+        note = "not measured" if declared else "the plan declares none"
+        return row("flip floor", [cell(None, source="plan.json")] * 5, note=note)
+    counts = PairedCounts(
+        both=0, gained=len(found.gained), lost=len(found.lost),
+        neither=found.cases - len(found.gained) - len(found.lost),
+    )  # fmt: skip
+    made = _contrast(found.candidate, found.candidate, counts)
+    cells = tuple(cell(c.value, c.text, source=source) for c in made.cells)
+    words_ = f"{found.candidate} against itself in batches of {found.batch}: rounding alone"
+    return row("flip floor", cells, note=words_, source=f"{source}, {scores(found.candidate)}")
 
 
 def _contrast(candidate: str, reference: str, counts: PairedCounts) -> Row:

@@ -181,6 +181,10 @@ def _measured(evidence: Evidence) -> Iterator[str]:
     arms = {arm.name: arm for arm in evidence.results.arms}
     for name, arm in evidence.measurements.arms.items():
         yield from _fields(f"arm {name}", arm, arms.get(name))
+    if evidence.measurements.flip_floor is not None:
+        yield from _fields(
+            "flip floor", evidence.measurements.flip_floor, evidence.results.flip_floor
+        )
     phases = {phase.name: phase for phase in evidence.results.serving}
     for phase in evidence.measurements.serving:
         yield from _fields(f"serving phase {phase.name}", phase, phases.get(phase.name))

@@ -52,9 +52,22 @@ def decisions(evidence: Evidence) -> Table:
     return Table(
         "decisions", "Decisions", columns, rows,
         note="Declared in the plan before any case was scored. Exploratory contrasts are shown and "
-        "never decide. Passing a margin is not equality. Bounds speak of cases within one seed.",
+        "never decide. Passing a margin is not equality. Bounds speak of cases within one seed. "
+        + _floor(evidence),
         words=frozenset({"statistic", "decided by", "result"}),
     )  # fmt: skip
+
+
+def _floor(evidence: Evidence) -> str:
+    """The flip floor in a sentence, beside every difference."""
+    found = evidence.measurements.flip_floor if evidence.measurements else None
+    if found is None:
+        return "No flip floor was measured: what rounding alone changes is not known."
+    changed = len(found.gained) + len(found.lost)
+    return (
+        f"Flip floor: {found.candidate}, answering again in batches of {found.batch}, changed in "
+        f"{changed} of {found.cases} cases ({len(found.gained)} gained, {len(found.lost)} lost)."
+    )
 
 
 def _decision(declared: Decision, found: Decided | None) -> Row:

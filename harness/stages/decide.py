@@ -102,6 +102,10 @@ def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predic
     evaluated, served = done.find(EvaluateReceipt), done.find(ServeReceipt)
     for model in evaluated.models if evaluated else ():
         observed[f"evaluate {model.name}"] = model.attempts[-1].seconds
+    again = study.plan.evaluation.flip_floor
+    if again and evaluated and evaluated.floor:
+        what = f"evaluate {again.candidate} in batches of {again.batch}"
+        observed[what] = evaluated.floor.attempts[-1].seconds
     for phase in served.phases if served else ():
         observed[f"serve {phase.name}"] = seconds_between(phase.started_utc, phase.ended_utc)
     return tuple(

@@ -48,12 +48,16 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
     arms = study.plan.arm_names
     models: list[ModelScores] = []
     distances: list[Distance] = []
+    floor, again = None, study.plan.evaluation.flip_floor
     left: TimeToLeave | None = None
     try:
         for name in (REFERENCE, *arms):
             models.append(score_model(study, done, name, named[name], "test"))
         for other in arms[1:]:
             distances.append(_compare(study, done, other, arms[0]))
+        if again is not None:
+            chosen = named[again.candidate]
+            floor = score_model(study, done, again.candidate, chosen, "test", batch=again.batch)
     except TimeToLeave as error:
         left = error
     begun = left.attempts if left else ()
@@ -61,6 +65,7 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
         **stamp.close(),
         models=tuple(models),
         distances=tuple(distances),
+        floor=floor,
         unfinished=(Unfinished(name=f"evaluation {len(models) + 1}", attempts=begun),)
         if begun
         else None,
@@ -69,19 +74,30 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
 
 
 def score_model(
-    study: Study, done: Receipts, name: str, selected: Selected, role: str
+    study: Study,
+    done: Receipts,
+    name: str,
+    selected: Selected,
+    role: str,
+    *,
+    batch: int | None = None,
 ) -> ModelScores:
     """Generate and score one model's answers to a role, on the first host.
 
-    `role` is 'test' (with every retention probe) or 'development' (without).
+    `role` is 'test' (with every retention probe) or 'development' (without). `batch` is the second
+    size of the flip floor: the cases are answered again, without probes, into floor/.
     """
+    key, place = f"evaluate/{role}/{name}", f"models/{name}"
+    if batch is not None:
+        key, place = f"evaluate/floor/{name}", "floor"
     host = ready_hosts(study, done)[0]
     fleet = study.fleet(done.of(ProvisionReceipt))
     departure = departure_of(study, done, fleet)
-    if (due := departure.due()) and not _begun(study, f"evaluate/{role}/{name}"):
+    if (due := departure.due()) and not _begun(study, key):
         raise TimeToLeave(due)
     folder = _place(study, host, name, selected)
-    probes = tuple(each.name for each in study.plan.data.retention) if role == "test" else ()
+    probed = role == "test" and batch is None
+    probes = tuple(each.name for each in study.plan.data.retention) if probed else ()
     provisioned = done.of(ProvisionReceipt)
     prepared = load_file(Prepared, study.prepared_path)
     recipe = recipes.evaluate(
@@ -91,15 +107,16 @@ def score_model(
         end_tokens=prepared.end_tokens,
         device=done.of(PreflightReceipt).device,
         threads=machine.threads_of(study.plan, provisioned, 1),
+        batch=batch,
     )
     group = jobs.GroupJob(
-        key=f"evaluate/{role}/{name}",
+        key=key,
         recipe=recipe,
         hosts=(host,),
         pushed=done.of(PushReceipt).hosts,
         model=folder,
         limit_s=EVALUATE_S,
-        label=f"evaluate {name}",
+        label=f"evaluate {name}" + (f" in batches of {batch}" if batch is not None else ""),
         unit="case",
         leave=departure.due,
         accept=lambda one: _accept(study, done, one, role, probes),
@@ -107,7 +124,7 @@ def score_model(
     made, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
 
     def collect() -> ModelScores:
-        local = study.work / "models" / name
+        local = study.work / place
         local.mkdir(parents=True, exist_ok=True)
         for file in ("receipt-0.json", f"answers-{role}.jsonl"):
             host.get(f"{out}/{file}", local / file)
@@ -117,20 +134,20 @@ def score_model(
         kept = []
         for probe in probes:
             host.get(f"{out}/retention-{probe}.jsonl", local / f"retention-{probe}.jsonl")
-            kept.append(_store(study, name, local / f"retention-{probe}.jsonl"))
+            kept.append(_store(study, place, local / f"retention-{probe}.jsonl"))
         _score(study, done, local, role)
         return ModelScores(
             name=name,
             parameter_root=selected.parameter_root,
             attempts=made,
             rank=rank,
-            answers=(_store(study, name, local / f"answers-{role}.jsonl"),),
+            answers=(_store(study, place, local / f"answers-{role}.jsonl"),),
             retention=tuple(kept),
-            scores=_store(study, name, local / "scores.jsonl"),
+            scores=_store(study, place, local / "scores.jsonl"),
         )
 
     return study.journal.effect(
-        f"collect/evaluate/{role}/{name}", ModelScores, intent={"out": out}, act=collect,
+        f"collect/{key}", ModelScores, intent={"out": out}, act=collect,
         adopt=lambda: None,
     )  # fmt: skip
 
@@ -162,8 +179,8 @@ def _begun(study: Study, key: str) -> bool:
     return study.journal.find("intent", f"attempt/{key}/1") is not None
 
 
-def _store(study: Study, name: str, path: Path) -> Artifact:
-    return study.store.put(path, name=f"models/{name}/{path.name}")
+def _store(study: Study, place: str, path: Path) -> Artifact:
+    return study.store.put(path, name=f"{place}/{path.name}")
 
 
 def _place(study: Study, host: Host, name: str, selected: Selected) -> str:

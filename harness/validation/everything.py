@@ -42,6 +42,12 @@ def check_everything(
         for probes in plan.data.retention:
             kept = place / f"retention-{probes.name}.jsonl"
             yield check_retention_losses(inputs, probes.name, model, kept)
+    if plan.evaluation.flip_floor is not None and (models is None or (folder / "floor").is_dir()):
+        yield check_scores(
+            plan, inputs, vocabulary, model=plan.evaluation.flip_floor.candidate, role="test",
+            answers=folder / "floor" / "answers-test.jsonl",
+            scores=folder / "floor" / "scores.jsonl",
+        )  # fmt: skip
     for arm in plan.arms:
         if arms is not None and arm.name not in arms:
             continue
