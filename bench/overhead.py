@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import signal
 import statistics
 import subprocess
@@ -81,7 +80,8 @@ def by_hand(desk: Desk, arm: str, turn: int) -> float:
     argv = [str(word) for word in job["argv"]]
     place = argv.index("--out") + 1
     argv[place] += f".hand-{turn}"
-    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    given = desk.environment().items()
+    known = {name: value for name, value in given if not name.startswith("PYTHON")}
     began = time.monotonic()
     done = subprocess.run(
         argv, cwd=job["cwd"], env={**known, **job["environment"]}, check=False,

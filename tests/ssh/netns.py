@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 
 def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, stdin=subprocess.DEVNULL)
 
 
+NUMBERS = count()
+
+
 @dataclass(frozen=True)
 class Net:
-    """Namespaces of the hosts 0 and 1. Names and addresses are this process's own."""
+    """Namespaces of the hosts 0 and 1. Names are this object's own, addresses this process's."""
 
-    tag: str = f"{os.getpid():x}"
+    tag: str = field(default_factory=lambda: f"{os.getpid():x}{next(NUMBERS):x}")
     block: str = f"10.{200 + os.getpid() % 50}"
 
     def space(self, slot: int) -> str:
@@ -57,7 +61,7 @@ class Net:
             ip("-n", self.space(slot), "link", "set", link, "up" if back else "down")
 
     def down(self) -> None:
+        """Links go first: a namespace lives on, with its links, as long as a process is in it."""
         for slot in (0, 1):
-            subprocess.run(
-                ["ip", "netns", "del", self.space(slot)], capture_output=True, check=False
-            )
+            for kind, name in (("link", f"ho{self.tag}{slot}"), ("netns", self.space(slot))):
+                subprocess.run(["ip", kind, "del", name], capture_output=True, check=False)
