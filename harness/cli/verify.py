@@ -1,4 +1,4 @@
-"""harness verify and keep: evidence that is recomputed from its archive, offline."""
+"""harness verify, keep and publish: evidence that is recomputed from its archive, offline."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from harness.display.progress import Progress
 from harness.display.sanitize import clean
 from harness.errors import command
 from harness.keep import keep as keep_run
+from harness.publish import publish as publish_evidence
 from harness.verify import verify as verify_evidence
 
 
@@ -51,3 +52,17 @@ def verify(
                 typer.echo(f"  {phrase}")
 
     finish(work, as_json=as_json)
+
+
+@app.command()
+def publish(
+    evidence: Annotated[Path, typer.Argument(help="evidence/NAME, or a finished run's folder.")],
+    into: Annotated[Path, typer.Option("--into", help="The folder to write.")],
+) -> None:
+    """Write a folder for any static host: page, data, archive, cards, how to check it."""
+
+    def work(progress: Progress) -> None:
+        folder = publish_evidence(evidence, into)
+        typer.echo(f"Wrote {folder}. Check it with: python3 {folder}/verify.py {folder}")
+
+    finish(work)

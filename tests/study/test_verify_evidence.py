@@ -241,3 +241,31 @@ def test_a_report_of_an_older_reporter_is_compared_figure_by_figure(
     contract.write_json(path, report)
     with pytest.raises(BadInput, match="accuracy, all, correct"):
         verify(copy)
+
+
+def test_a_published_folder_is_whole_and_can_be_checked(
+    finished: Desk, kept: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    done = finished.harness("publish", str(kept), "--into", str(site))
+    assert done.code == 0, done.err
+    checked = run_alone(site / "verify.py", site)
+    assert checked.returncode == 0, checked.stderr
+    for name in (
+        "index.html", "answers.html", "report.json", "figures/accuracy.svg", "SHA256SUMS",
+        "plan.json", "commits.json", "resources.json", "LICENSE", "NOTICE", "README.md",
+        "THIRD-PARTY.md", "environments/host-0.json", "cards/pair.md",
+    ):  # fmt: skip
+        assert (site / name).stat().st_size > 0, name
+    rows = contract.read_lines(site / "answers" / "samples_pair.jsonl")
+    assert len(rows) == 16
+    right = json.loads((kept / "results.json").read_bytes())["models"][2]["overall"]["correct"]
+    assert sum(row["exact_match"] for row in rows) == right > 0
+    assert f"| all | 0 / 16 | {right} / 16 |" in (site / "cards" / "pair.md").read_text()
+    assert "pair-gains" in (site / "cards" / "pair.md").read_text()
+    assert finished.harness("publish", str(kept), "--into", str(site)).code == 2
+    damaged = Path(shutil.copytree(kept, tmp_path / "damaged"))
+    (damaged / "results.json").write_text("{}")
+    spoiled = finished.harness("publish", str(damaged), "--into", str(tmp_path / "no"))
+    assert spoiled.code == 2
+    assert not (tmp_path / "no").exists()
