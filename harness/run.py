@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from pydantic import Field
 
@@ -101,6 +101,12 @@ def make_place(loaded: LoadedPlan, runs: Path, clock: Clock, *, development: boo
     stamp = clock.now().strftime("%Y%m%d-%H%M%S")
     run = f"{'develop-' if development else ''}{stamp}-{secrets.token_hex(2)}"
     folder = runs / loaded.plan.name / run
+    if "\ufffd" in os.fsencode(folder).decode("utf-8", "replace"):
+        raise BadInput(
+            "the name of this folder is not UTF-8, so records could not name it",
+            where=str(folder),
+            next_command=LOCAL.command(loaded.path, "--runs", "/tmp/runs"),
+        )
     try:
         folder.mkdir(parents=True)
     except OSError as error:
@@ -160,6 +166,8 @@ def run_plan(
     A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
     """
     aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
+    if aws is None and choice.kind == "stack":
+        _refuse_aws(loaded, runs)
     prices = load_prices(aws.region) if aws else None
     require_sound(check_plan(loaded, fleet_kind=choice.kind, prices=prices))
     place, study = choose_study(
@@ -190,6 +198,16 @@ def begin_plan(
         pipeline.advance(study, pipeline.HOSTLESS)
     finally:
         study.close()
+
+
+def _refuse_aws(loaded: LoadedPlan, runs: Path) -> NoReturn:
+    """Names the hosts that the plan's run was begun on, if there is one."""
+    place = find_place(loaded, runs)
+    raise BadInput(
+        "the plan declares no AWS hosts",
+        where=f"{loaded.path}#/hosts/aws",
+        next_command=(choice_of(place) if place else LOCAL).command(loaded.path),
+    )
 
 
 def choose_study(

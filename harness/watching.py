@@ -130,5 +130,10 @@ def kept_log(place: Place, arm: str, host: str) -> Path:
     """The newest log of an arm that was fetched from a host. Raises BadInput."""
     found = list((place.folder / "logs").glob(f"train.{arm}.*-{host}.log"))
     if not found:
-        raise BadInput(f"no log of the arm '{arm}' on {host} is kept here", where=str(place.folder))
+        kept = sorted(path.name for path in (place.folder / "logs").glob("train.*.log"))
+        raise BadInput(
+            f"no log of the arm '{arm}' on {host} is kept here (kept: {', '.join(kept) or 'none'})",
+            where=str(place.folder / "logs"),
+            next_command="harness logs ARM RANK",
+        )
     return max(found, key=lambda path: int(path.name.rsplit("-host-", 1)[0].rsplit(".", 1)[1]))

@@ -31,6 +31,9 @@ app = typer.Typer(
 
 PlanFile = Annotated[Path, typer.Argument(help="plan.json, or the folder that holds it.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder for runs and the local store.")]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run's folder, or a plan's name: its newest run.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 DEFAULT_RUNS = Path("runs")
 
@@ -87,17 +90,12 @@ def finish(
             progress.close()
 
 
-_WITH_RUNS = ("run", "prepare", "status", "admit", "up", "down", "access")
+_WITH_RUNS = ("run", "prepare", "status", "admit", "up", "down", "access", "fetch", "keep")
 
 
 def with_runs(command: str, runs: Path | None) -> str:
     """The command with --runs, where another folder than runs/ was given."""
-    needs = command.startswith(
-        tuple(
-            f"harness {each}"
-            for each in ("run", "prepare", "status", "admit", "up", "down", "access")
-        )
-    )
+    needs = command.startswith(tuple(f"harness {each}" for each in _WITH_RUNS))
     if runs is None or runs == DEFAULT_RUNS or not needs:
         return command
     return f"{command} --runs {shlex.quote(str(runs))}"

@@ -22,7 +22,9 @@ from trainer import contract
 
 @app.command()
 def cost(
-    resources: Annotated[Path, typer.Argument(help="resources.json of a fleet or run.")],
+    resources: Annotated[
+        Path, typer.Argument(help="resources.json of a fleet or run, or its folder.")
+    ],
     bill: Annotated[
         Path | None,
         typer.Option("--reconcile", help="CUR or Data Exports file (.csv, .csv.gz, .parquet)."),
@@ -32,7 +34,8 @@ def cost(
     """Print the bound line by line. Looks once more for what is left, and makes it final."""
 
     def work(progress: Progress) -> None:
-        found = load_file(Resources, resources)
+        path = resources / "resources.json" if resources.is_dir() else resources
+        found = load_file(Resources, path, next_command="harness status")
         if bill is not None:
             result = reconcile(found, read_export(bill, found.fleet))
             if as_json:
@@ -43,7 +46,7 @@ def cost(
             return
         left: HarnessError | None = None
         if found.fleet_kind == "stack" and found.state != "final":
-            found, left = _look(found, resources)
+            found, left = _look(found, path)
         if as_json:
             print_json(found.to_json())
         else:

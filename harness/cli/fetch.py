@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import AsJson, app, finish
+from harness.cli.app import DEFAULT_RUNS, AsJson, RunFolder, Runs, app, finish
 from harness.display.output import print_json
 from harness.display.progress import Progress
 from harness.errors import BadInput
 from harness.fetch import What, fetch
-from harness.run import RunRecord
-from harness.strict import load_file
+from harness.finding import run_folder
 
 
 @app.command(name="fetch")
 def fetch_command(
-    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    run: RunFolder,
     into: Annotated[
         Path | None, typer.Option("--into", help="Folder to fetch into; absent: RUN/fetched.")
     ] = None,
@@ -26,20 +25,21 @@ def fetch_command(
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Only the sealed evidence, no weights.")
     ] = False,
+    runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
     """Fetch candidates and evidence from the run's store; every byte is checked by its hash."""
 
     def work(progress: Progress) -> None:
-        load_file(RunRecord, run / "run.json", next_command="harness status")
+        folder = run_folder(run, runs)
         if arm and evidence:
             raise BadInput("--arm and --evidence exclude each other", where="--arm")
         what: What = "evidence" if evidence else "candidates" if arm else "all"
-        found = fetch(run, into or run / "fetched", what, arm=arm)
+        found = fetch(folder, into or folder / "fetched", what, arm=arm)
         if as_json:
             print_json([{"path": str(e.path), "bytes": e.bytes, "moved": e.moved} for e in found])
             return
         for each in found:
             typer.echo(f"{each.path}  {each.bytes} bytes{'' if each.moved else ', was here'}")
 
-    finish(work, as_json=as_json)
+    finish(work, as_json=as_json, runs=runs)

@@ -15,12 +15,21 @@ from harness.cli.app import DEFAULT_RUNS, Runs, app, clock, finish
 from harness.display.progress import Progress
 from harness.display.sanitize import clean
 from harness.errors import BadInput
+from harness.finding import plan_name
 from harness.hosts.protocol import Host
 from harness.run import Place
 from trainer import contract
 
 POLL_S = 0.5
-PlanName = Annotated[str, typer.Option("--plan", help="Plan name; absent: the newest run of all.")]
+PlanName = Annotated[
+    str,
+    typer.Option(
+        "--plan",
+        help="A plan, by name or path; absent: the newest run of all.",
+        parser=plan_name,
+        metavar="PLAN",
+    ),
+]
 
 
 @app.command()

@@ -13,13 +13,19 @@ from harness.display.progress import Progress
 from harness.display.sanitize import clean
 from harness.display.status import status_tables, status_value
 from harness.errors import BadInput, HarnessError
+from harness.finding import plan_name
 from harness.journal import Entry, read_entries
 from harness.run import Place
 
 
 @app.command()
 def status(
-    name: Annotated[str, typer.Argument(help="Plan name; absent: all of them.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A plan, by name or path; absent: all of them.", parser=plan_name, metavar="PLAN"
+        ),
+    ] = "",
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:

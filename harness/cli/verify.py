@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import AsJson, app, finish
+from harness.cli.app import DEFAULT_RUNS, AsJson, RunFolder, Runs, app, finish
 from harness.display.output import print_json
 from harness.display.progress import Progress
 from harness.display.sanitize import clean
 from harness.errors import command
+from harness.finding import run_folder
 from harness.keep import keep as keep_run
 from harness.publish import publish as publish_evidence
 from harness.verify import verify as verify_evidence
@@ -19,16 +20,17 @@ from harness.verify import verify as verify_evidence
 
 @app.command()
 def keep(
-    run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+    run: RunFolder,
     into: Annotated[Path, typer.Option("--into", help="Folder for evidence.")] = Path("evidence"),
+    runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Write evidence/NAME from a finished run. Committing it is yours."""
 
     def work(progress: Progress) -> None:
-        folder = keep_run(run, into)
+        folder = keep_run(run_folder(run, runs), into)
         typer.echo(f"Wrote {folder}. Check it with: {command('verify', folder)}")
 
-    finish(work)
+    finish(work, runs=runs)
 
 
 @app.command()

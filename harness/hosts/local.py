@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -223,14 +224,19 @@ def _copy(source: Path, target: Path, where: str) -> None:
             shutil.copy2(source, part)
         replace_path(part, target)
     except shutil.Error as error:  # what went wrong with each file of a folder
-        first = error.args[0][0]
-        raise Waiting(f"copying {source} to {target} failed ({first[2]})", where=where) from None
+        raise _not_copied(source, target, str(error.args[0][0][2]), where) from None
     except OSError as error:
-        raise Waiting(
-            f"copying {source} to {target} failed ({error.strerror or error})", where=where
-        ) from None
+        raise _not_copied(source, target, str(error.strerror or error), where) from None
     finally:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
+
+
+def _not_copied(source: Path, target: Path, why: str, where: str) -> Waiting:
+    """`why` is the system's word for it, or starts with its number and ends with both paths."""
+    word = why.split("] ", 1)[-1].split(": ", 1)[0]
+    full = word in map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+    again = "df -h, then run the same command again" if full else ""
+    return Waiting(f"copying {source} to {target} failed ({word})", where=where, next_command=again)

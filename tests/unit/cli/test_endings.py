@@ -138,3 +138,12 @@ def test_a_command_to_type_is_safe_for_a_shell_and_keeps_the_runs_folder() -> No
     assert with_runs("harness run x --local", Path("my runs")).endswith("--runs 'my runs'")
     assert with_runs("harness run x --local", Path("runs")) == "harness run x --local"
     assert with_runs("harness verify x", Path("other")) == "harness verify x"
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("status", "--help")])
+def test_help_that_nobody_can_be_told_is_one_sentence(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = harness(tmp_path, *words, shell="> /dev/full")
+    assert done.returncode == 4
+    assert "standard output" in done.stderr and "Traceback" not in done.stderr

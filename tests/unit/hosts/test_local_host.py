@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
@@ -208,3 +209,21 @@ def test_the_pushed_helper_is_used_once_it_is_there(host: LocalHost) -> None:
     said = host.with_helper("source/abc/helper").helper("whoami").stdout
     assert said == f"{pushed}/harness/onhost/whoami.py\n"
     assert not list(pushed.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_full_disk_is_said_shortly_with_what_to_do(
+    host: LocalHost, tmp_path: Path, folder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: object, target: object, **rest: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source), None, str(target))
+
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "one").touch()
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(Waiting) as caught:
+        host.put(tree if folder else tree / "one", "there")
+    assert caught.value.what.endswith("failed (No space left on device)")
+    assert caught.value.next_command.startswith("df -h")
+    assert not list(Path(host.work).glob("**/*there*"))
