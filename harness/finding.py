@@ -26,7 +26,7 @@ def run_folder(given: Path, runs: Path) -> Path:
         known = sorted(path.parent.parent.name for path in runs.glob("*/latest/run.json"))
         there = f"there are runs of {', '.join(known)}" if known else "there are no runs"
         raise BadInput(
-            f"is neither a run's folder nor a plan with a run ({there} in {runs})",
+            f"holds no run.json and names no plan that ran ({there} in {runs})",
             where=str(given),
             next_command="harness status",
         )
