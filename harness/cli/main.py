@@ -37,7 +37,7 @@ COMMANDS = (
 
 HELP = {
     "A study": ("init", "check", "develop", "prepare", "run", "status", "logs", "ssh"),
-    "What it leaves": ("fetch", "keep", "verify", "cost"),
+    "What it leaves": ("fetch", "keep", "verify", "publish", "cost"),
     "On AWS": ("admit", "up", "down", "access", "sweep", "prices"),
 }
 """Commands in the order in which a study needs them."""
