@@ -88,7 +88,7 @@ class Study:
     def meter(self, provision: r.ProvisionReceipt) -> Meter:
         """What the fleet may cost, and until when."""
         hourly = None
-        if self.fleet_kind == "stack":
+        if provision.fleet_kind == "stack":
             from harness.launch.fleets import fleet_named
 
             admitted = fleet_named(self.runs, provision.fleet).admitted
