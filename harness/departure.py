@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.clock import Clock, parse_utc, utc_text
 from harness.errors import Waiting
 from harness.fleet.protocol import FleetSource
+from harness.hosts.protocol import Host
 from harness.journal import Entry
 from harness.leaving import PACES, Pace, point_of_no_return, slowest
 from harness.receipts import Attempt, Incomplete, PrepareReceipt
@@ -37,9 +38,14 @@ class Departure:
     clock: Clock
     at: datetime
     deadline_utc: str
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are gone for good, with what is said of each."""
 
-    def due(self) -> Incomplete | None:
-        """Why nothing more is to be measured; null while there is time."""
+    def due(self, hosts: Sequence[Host] = ()) -> Incomplete | None:
+        """Why nothing more is to be measured on these hosts; null while it can be."""
+        for host in hosts:
+            if host.name in self.lost:
+                return Incomplete(because="lost-host", why=self.lost[host.name])
         if self.clock.now() < self.at:
             return None
         return Incomplete(
@@ -63,7 +69,7 @@ def departure_of(study: Study, done: Receipts, fleet: FleetSource) -> Departure:
         slowest(rates_of(study.journal.entries), pace.bytes_per_s),
         pace.fixed_s,
     )
-    return Departure(study.clock, at, fleet.deadline_utc)
+    return Departure(study.clock, at, fleet.deadline_utc, study.lost())
 
 
 def rates_of(entries: Sequence[Entry]) -> list[tuple[int, float]]:

@@ -142,6 +142,7 @@ class PhaseResult(Model):
 class Shortfall(Model):
     """What an incomplete study did not do."""
 
+    because: Literal["deadline", "lost-host"]
     why: str
     arms_not_run: tuple[str, ...]
     """Arms without a candidate."""

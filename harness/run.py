@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,13 @@ from harness.errors import BadInput, HarnessError, Refused
 from harness.fleet.choice import LOCAL, FleetChoice
 from harness.fleet.sources import Admitted, Fleets, FleetTerms
 from harness.journal import Journal, read_entries
+from harness.losing import record_losses
 from harness.notices import Notices
 from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
 from harness.plan.kinds import Sha256
 from harness.prices import load_prices
+from harness.receipts import ProvisionReceipt
 from harness.store.choose import choose_store
 from harness.strict import Model, build, load_file
 from harness.study import Receipts, Study
@@ -160,10 +162,12 @@ def open_study(
 def run_plan(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
     *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",
+    lost: Sequence[tuple[str, str]] = (),
 ) -> tuple[Place, Receipts]:  # fmt: skip
     """Drive the newest run of this plan to its report, or start one, on the chosen hosts.
 
-    A finished run is left as it is unless `again` asks for a replication. Raises HarnessError.
+    A finished run is left as it is unless `again` asks for a replication. `lost` are hosts that
+    the user says are gone for good, and why. Raises HarnessError.
     """
     aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
     if aws is None and choice.kind == "stack":
@@ -174,6 +178,8 @@ def run_plan(
         loaded, runs, progress, clock, choice=choice, again=again, notice=notice
     )
     try:
+        if lost:
+            _record_losses(study, lost)
         done = pipeline.advance(study)
         if done.incomplete is not None:
             study.notices.tell("failure", f"the study is incomplete: {done.incomplete.why}")
@@ -208,6 +214,15 @@ def _refuse_aws(loaded: LoadedPlan, runs: Path) -> NoReturn:
         where=f"{loaded.path}#/hosts/aws",
         next_command=(choice_of(place) if place else LOCAL).command(loaded.path),
     )
+
+
+def _record_losses(study: Study, lost: Sequence[tuple[str, str]]) -> None:
+    if study.journal.find("receipt", "terminate") is not None:
+        raise BadInput("the hosts of this run are ended already", where="--lost")
+    provisioned = pipeline.recorded(study, "provision")
+    if not isinstance(provisioned, ProvisionReceipt):
+        raise BadInput("this run has no hosts yet", where="--lost", next_command=study.again())
+    record_losses(study, provisioned, lost)
 
 
 def choose_study(

@@ -16,6 +16,7 @@ from harness.fleet.choice import FleetChoice
 from harness.fleet.protocol import FleetSource
 from harness.fleet.sources import Fleets, FleetTerms
 from harness.journal import Journal
+from harness.lost import lost_hosts
 from harness.notices import Notices
 from harness.plan import LoadedPlan, Plan
 from harness.store.protocol import Store
@@ -100,6 +101,10 @@ class Study:
             hourly_usd=hourly or "0",
         )
 
+    def lost(self) -> dict[str, str]:
+        """Hosts that are recorded as gone for good, with what is said of each."""
+        return {name: each.sentence() for name, each in lost_hosts(self.journal.entries).items()}
+
     def fleet(self, provision: r.ProvisionReceipt) -> FleetSource:
         """The fleet that the provision stage recorded."""
         deadline = next(d.at_utc for d in provision.deadlines if d.kind == "inner")
@@ -110,6 +115,7 @@ class Study:
                 count=len(provision.hosts),
                 fleet_id=provision.fleet,
                 deadline_utc=deadline,
+                lost=self.lost(),
             )
         )
 

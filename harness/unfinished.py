@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness import outputs
@@ -19,30 +19,56 @@ from trainer import contract
 def keep_unfinished(study: Study, arm: str, hosts: Sequence[Host], left: TimeToLeave) -> Unfinished:
     """Losses of an arm's last attempt into the store. Its logs are there already.
 
-    A rank without usable losses, or on a host that does not answer, is left out.
+    What a host held that is gone for good is named as lost. Before the deadline, what a host does
+    not give in time is named as missing; else nothing is left out: raises Unreachable.
     """
 
     def act() -> Unfinished:
-        kept = []
+        kept, missing = [], []
+        gone = study.lost()
         for rank, host in enumerate(hosts):
-            name = f"losses-{rank}.jsonl"
-            local = study.work / "arms" / arm / name
+            if host.name in gone:
+                continue
+            name = f"arms/{arm}/losses-{rank}.jsonl"
+            local = study.work / name
             local.parent.mkdir(parents=True, exist_ok=True)
             try:
-                outputs.fetch(host, f"{left.outs[-1]}/{name}", local)
-                rows = whole_lines(local)
+                outputs.fetch(host, f"{left.outs[-1]}/losses-{rank}.jsonl", local)
             except (BadInput, Waiting) as error:
-                study.journal.note("unfinished/left-out", {"file": name, "why": str(error)})
+                if isinstance(error, Waiting) and left.incomplete.because == "lost-host":
+                    raise
+                missing.append(f"{name}: {error}")
                 continue
-            if rows:
+            if rows := whole_lines(local):
                 contract.write_atomic(local, rows)
-                kept.append(study.store.put(local, name=f"arms/{arm}/{name}"))
-        return Unfinished(name=arm, attempts=left.attempts, losses=tuple(kept))
+                kept.append(study.store.put(local, name=name))
+        return Unfinished(
+            name=arm,
+            attempts=left.attempts,
+            losses=tuple(kept),
+            lost=tuple(_held(arm, hosts, left, gone)),
+            missing=tuple(missing),
+        )
 
     return study.journal.effect(
         f"collect/unfinished/{arm}", Unfinished, intent={"outs": list(left.outs)}, act=act,
         adopt=lambda: None,
     )  # fmt: skip
+
+
+def _held(
+    arm: str, hosts: Sequence[Host], left: TimeToLeave, gone: Mapping[str, str]
+) -> Iterator[str]:
+    """What hosts that are gone held of an arm: losses, and logs that were not fetched before."""
+    stored = {log.name for attempt in left.attempts for log in attempt.logs}
+    for rank, host in enumerate(hosts):
+        if host.name not in gone:
+            continue
+        yield f"arms/{arm}/losses-{rank}.jsonl: {gone[host.name]}"
+        for out in left.outs:
+            log = f"logs/{out.removeprefix('out/')}-{host.name}.log"
+            if log not in stored:
+                yield f"{log}: {gone[host.name]}"
 
 
 def whole_lines(path: Path) -> bytes:

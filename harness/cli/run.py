@@ -13,8 +13,9 @@ from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, fi
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.display.tables import final_table
-from harness.errors import BadInput, HarnessError, Incomplete, command
+from harness.errors import BadInput, HarnessError, Incomplete, Leaked, command
 from harness.fleet.choice import LOCAL, FleetChoice
+from harness.lost import parse_statement
 from harness.plan import LoadedPlan, load_plan
 from harness.results import Resources, Results
 from harness.run import Place
@@ -47,6 +48,10 @@ def run(
         str | None,
         typer.Option("--abandon", help="Give up preservation, say why, and end the fleet."),
     ] = None,
+    lost: Annotated[
+        list[str] | None,
+        typer.Option("--lost", help="'host-1: why': it is gone for good; preserve the rest."),
+    ] = None,
     notice: Annotated[
         str,
         typer.Option(
@@ -70,8 +75,9 @@ def run(
             launch_for = address if up else ""
             _require_fleet(loaded, folder, choice, progress, launch_for, again=again, quiet=as_json)
         place, _ = runs_of.run_plan(
-            loaded, folder, progress, clock(), choice=choice, again=again, notice=notice
-        )
+            loaded, folder, progress, clock(), choice=choice, again=again, notice=notice,
+            lost=[parse_statement(each) for each in lost or ()],
+        )  # fmt: skip
         progress.close()
         results = _show(place, loaded, as_json)
         if results.incomplete is not None:
@@ -141,7 +147,8 @@ def _end_incomplete(results: Results, again: str, as_json: bool) -> None:
     """Exit with the status of a study that is not whole; JSON says it in results already."""
     found = results.incomplete
     assert found is not None
-    error = Incomplete(
+    kind = Leaked if found.because == "lost-host" else Incomplete
+    error = kind(
         f"the study is preserved and ended, and not whole: {found.why}",
         where=results.run,
         next_command=again,

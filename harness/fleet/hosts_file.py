@@ -6,7 +6,9 @@ this run's jobs; 'terminate' means that no process, secret or temporary file of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -15,11 +17,13 @@ from harness.errors import BadInput, Refused, Waiting
 from harness.fleet.protocol import Deadline
 from harness.hosts import pins
 from harness.hosts.connection import Login
+from harness.hosts.protocol import Unreachable
 from harness.hosts.ssh import SSHHost, ssh_host
 from harness.plan.kinds import Text
 from harness.strict import Model, load_file
 from trainer import contract
 
+NONE_LOST: Mapping[str, str] = MappingProxyType({})
 COPY = "hosts.json"
 """The run's own copy, so that any machine with the run folder and the login key can look."""
 Absolute = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]*$", max_length=200)]
@@ -94,10 +98,16 @@ class HostsFileFleet:
     """`FleetSource` over the machines of a run's hosts.json."""
 
     def __init__(
-        self, run_folder: Path, fleet_id: str, deadline_utc: str, *, patience_s: float | None = None
+        self,
+        run_folder: Path,
+        fleet_id: str,
+        deadline_utc: str,
+        *,
+        patience_s: float | None = None,
+        lost: Mapping[str, str] = NONE_LOST,
     ) -> None:
         found = load_file(HostsFile, run_folder / COPY)
-        self._id, self._deadline_utc = fleet_id, deadline_utc
+        self._id, self._deadline_utc, self._lost = fleet_id, deadline_utc, lost
         key = str(Path(found.login_key).expanduser()) if found.login_key else None
         self._hosts = tuple(
             _host(machine, slot, fleet_id, key, patience_s or found.patience_s)
@@ -125,7 +135,7 @@ class HostsFileFleet:
 
     def arm_deadlines(self) -> None:
         """Start the watchdog on every machine, again where it died. Raises Waiting."""
-        for host in self._hosts:
+        for host in self._standing():
             unit = f"harness-{self._id}-{host.name}-deadline"
             host.helper(
                 "deadline", "arm", host.fleet_folder, "--at", self._deadline_utc, "--unit", unit,
@@ -140,7 +150,7 @@ class HostsFileFleet:
             armed=False,
             proof="not applicable: these machines are the user's own and are never stopped",
         )
-        return (*(self._inner(host) for host in self._hosts), outer)
+        return (*(self._inner(host) for host in self._standing()), outer)
 
     def _inner(self, host: SSHHost) -> Deadline:
         seen, _ = host.link.ask({"ask": "deadline", "folder": host.fleet_folder})
@@ -159,14 +169,27 @@ class HostsFileFleet:
         """Nothing: the pinned keys stand in the hosts file."""
         return ()
 
+    def _standing(self) -> tuple[SSHHost, ...]:
+        """Those that are not gone for good."""
+        return tuple(host for host in self._hosts if host.name not in self._lost)
+
+    def proof_of_loss(self, name: str) -> str:
+        """Nobody but the user knows; refused while the machine answers."""
+        host = next(each for each in self._hosts if each.name == name)
+        try:
+            host.state("lost")
+        except Unreachable as error:
+            return f"stated by the user, and it did not answer: {error.what}"
+        raise Refused("it answers, so it is not gone", where=name)
+
     def end(self) -> tuple[str, ...]:
         """End every job and process of ours and remove what was staged; logs and outputs stay.
 
         Raises Waiting, with every machine that could not be ended.
         """
-        sentences: list[str] = []
+        sentences = [f"{name}: nothing was ended there, {why}" for name, why in self._lost.items()]
         failed: list[Waiting] = []
-        for host in self._hosts:
+        for host in self._standing():
             try:
                 host.link.hang_up()
                 done = host.helper("ending", "end", host.fleet_folder, "--id", host.mark,
@@ -181,7 +204,7 @@ class HostsFileFleet:
     def residue(self) -> tuple[str, ...]:
         """Processes, sockets and temporary files of ours that are still there."""
         left: list[str] = []
-        for host in self._hosts:
+        for host in self._standing():
             host.link.hang_up()
             done = host.bare("ending", "residue", host.fleet_folder, "--id", host.mark)
             left += [f"{host.name}: {each}" for each in contract.parse(done)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import Waiting
+from harness.errors import Refused, Waiting
 from harness.fleet.protocol import Deadline
 from harness.hosts.local import LocalHost
 from harness.onhost import deadline, ending
@@ -70,6 +70,12 @@ class LocalFleet:
     def notes(self) -> tuple[str, ...]:
         """Nothing."""
         return ()
+
+    def proof_of_loss(self, name: str) -> str:
+        """Raises Refused: what a worker wrote lies on this computer."""
+        raise Refused(
+            "hosts are processes on this computer, so none of them is gone for good", where=name
+        )
 
     def end(self) -> tuple[str, ...]:
         """End every job, disarm the watchdog, remove what is no evidence; idempotent.

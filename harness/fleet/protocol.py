@@ -47,6 +47,9 @@ class FleetSource(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What the record should say of these hosts besides, a sentence each."""
 
+    def proof_of_loss(self, name: str) -> str:
+        """What proves that a host and its disk are gone for good. Raises Refused without proof."""
+
     def end(self) -> tuple[str, ...]:
         """End every host of the fleet; idempotent. Returns one sentence a host."""
 

@@ -5,6 +5,7 @@ What needs Fabric or the cloud's libraries is imported here, when it is chosen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,8 @@ class FleetTerms:
     count: int
     patience_s: float | None = None
     """How long a host may be out of reach; absent: as its hosts file says."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are gone for good and are left alone, with what is said of each."""
 
 
 @dataclass
@@ -64,8 +67,14 @@ def _open(choice: FleetChoice, terms: FleetTerms) -> FleetSource:
         from harness.fleet.hosts_file import HostsFileFleet
 
         return HostsFileFleet(
-            terms.run_folder, terms.fleet_id, terms.deadline_utc, patience_s=terms.patience_s
+            terms.run_folder,
+            terms.fleet_id,
+            terms.deadline_utc,
+            patience_s=terms.patience_s,
+            lost=terms.lost,
         )
     from harness.fleet.stack import StackFleet
 
-    return StackFleet(terms.run_folder, terms.fleet_id, keep=choice.keep_hosts)
+    return StackFleet(
+        terms.run_folder, terms.fleet_id, keep=choice.keep_hosts, lost=tuple(terms.lost)
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict
 
 from harness.clock import Clock, parse_utc
+from harness.cloud import gone
 from harness.cloud.clients import Aws, asking
 from harness.display.admission import hourly
 from harness.errors import HarnessError, Refused, Waiting, command
@@ -18,7 +19,7 @@ from harness.fleet.admitted import AdmittedFleet
 from harness.fleet.outputs import StackHost, StackOutputs
 from harness.fleet.protocol import Deadline
 from harness.launch import closing, ending, outer, preserved, record
-from harness.launch.drive import Drive, driving, standing_outputs
+from harness.launch.drive import Drive, driving, known_disks, standing_outputs
 from harness.launch.fleets import FleetPlace, fleet_named
 from harness.strict import Model, load
 
@@ -49,6 +50,8 @@ class StackFleet:
     run_folder: Path
     fleet_id: str
     keep: bool = False
+    lost: tuple[str, ...] = ()
+    """Hosts that are gone for good."""
     clock: Clock = field(default_factory=Clock)
     _hosts: tuple[SSHHost, ...] | None = None
     _notes: dict[int, str] = field(default_factory=dict)
@@ -80,7 +83,7 @@ class StackFleet:
 
     def outputs(self) -> StackOutputs:
         """The stack's outputs, each host rechecked with EC2. Raises Waiting when one is gone."""
-        return standing_outputs(self.place, self.aws, self.clock)
+        return standing_outputs(self.place, self.aws, self.clock, lost=self.lost)
 
     def hosts(self) -> tuple[SSHHost, ...]:
         """The hosts in slot order, their published keys pinned."""
@@ -91,12 +94,15 @@ class StackFleet:
     def arm_deadlines(self) -> None:
         """Both deadlines were armed by the launch; here every host must be set up and say so."""
         for host in self.outputs().hosts:
+            if f"host-{host.slot}" in self.lost:
+                continue
             self._object(places.ready(self.admitted, host.slot), f"host-{host.slot} to be ready")
 
     def deadlines(self) -> tuple[Deadline, ...]:
         """The guest's own timer on each host, and each host's schedule, read back now."""
         outputs = self.outputs()
-        wrong = outer.faults(self.aws, outputs)
+        faults = outer.faults(self.aws, outputs)
+        wrong = {slot: why for slot, why in faults.items() if f"host-{slot}" not in self.lost}
         outside = Deadline(
             kind="outer",
             applies=True,
@@ -105,7 +111,16 @@ class StackFleet:
             proof="; ".join(f"slot {slot}: {why}" for slot, why in wrong.items())
             or f"schedules {', '.join(outputs.schedules)} of {outputs.schedule_group} read back",
         )
-        return (*(self._inner(host) for host in self.hosts()), outside)
+        standing = (host for host in self.hosts() if host.name not in self.lost)
+        return (*(self._inner(host) for host in standing), outside)
+
+    def proof_of_loss(self, name: str) -> str:
+        """AWS's own word about the instance and its disks. Raises Refused without it."""
+        every = tuple(f"host-{slot}" for slot in range(self.admitted.count))
+        outputs = standing_outputs(self.place, self.aws, self.clock, lost=every)
+        host = next(each for each in outputs.hosts if f"host-{each.slot}" == name)
+        disks = known_disks(self.place).get(host.instance_id, ())
+        return gone.proof_of_loss(self.aws, host.instance_id, disks)
 
     def notes(self) -> tuple[str, ...]:
         """Hosts whose keys only their own publication vouches for."""

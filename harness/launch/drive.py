@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,11 @@ from harness.launch import ending, mirror, stack_file
 from harness.launch.engine import Engine, EngineFailed, is_there
 from harness.launch.fleets import FleetPlace
 from harness.launch.refusals import essence
-from harness.strict import load_file
+from harness.strict import Model, load_file
 from trainer import contract
 
 OUTPUTS = "outputs.json"
+DISKS = "disks.json"
 
 
 @dataclass
@@ -112,10 +113,25 @@ def driving(
         yield drive
 
 
-def standing_outputs(place: FleetPlace, aws: Aws, clock: Clock) -> StackOutputs:
+class KnownDisks(Model):
+    """Disks by instance, as seen while all hosts were alive: AWS forgets them with the host."""
+
+    volumes: dict[str, tuple[str, ...]]
+
+
+def known_disks(place: FleetPlace) -> dict[str, tuple[str, ...]]:
+    """By instance; empty before the fleet was seen alive."""
+    kept = place.folder / DISKS
+    return load_file(KnownDisks, kept).volumes if kept.exists() else {}
+
+
+def standing_outputs(
+    place: FleetPlace, aws: Aws, clock: Clock, *, lost: Collection[str] = ()
+) -> StackOutputs:
     """The stack's outputs, asked of the engine where there is one, each host rechecked with EC2.
 
-    Raises Waiting when there are none or a host is not alive; nothing is changed.
+    Hosts in `lost`, by name, need not live. Raises Waiting when there are none or another host is
+    not alive; nothing is changed in the cloud.
     """
     admitted = place.admitted
     outputs = _outputs(place)
@@ -125,14 +141,22 @@ def standing_outputs(place: FleetPlace, aws: Aws, clock: Clock) -> StackOutputs:
             where=admitted.fleet,
             next_command=command("up", admitted.plan_path),
         )
-    alive = {host.id for host in ending.living(ending.seen(aws, admitted))}
-    gone = [host for host in outputs.hosts if host.instance_id not in alive]
+    alive = {host.id: host for host in ending.living(ending.seen(aws, admitted))}
+    gone = [
+        host
+        for host in outputs.hosts
+        if host.instance_id not in alive and f"host-{host.slot}" not in lost
+    ]
     if gone:
         raise Waiting(
             f"the host {gone[0].instance_id} of slot {gone[0].slot} is not alive any more",
             where=admitted.fleet,
-            next_command=command("down", admitted.plan_path),
+            next_command=command("run", admitted.plan_path, "--lost", f"host-{gone[0].slot}: why"),
         )
+    if all(alive[host.instance_id].volumes for host in outputs.hosts if host.instance_id in alive):
+        seen = {each.id: each.volumes for each in alive.values()}
+        disks = KnownDisks(volumes={**known_disks(place), **seen})
+        contract.write_json(place.folder / DISKS, disks.to_json())
     return outputs
 
 

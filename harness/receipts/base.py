@@ -80,6 +80,10 @@ class Unfinished(Model):
     attempts: tuple[Attempt, ...]
     losses: tuple[Artifact, ...] = ()
     """Whole lines of losses-R.jsonl up to the stop, of the ranks that could be asked."""
+    lost: tuple[str, ...] = ()
+    """Files that a host which is gone for good held, a sentence each, with the proof."""
+    missing: tuple[str, ...] = ()
+    """Files that could not be had in time, a sentence each."""
 
 
 class Timers(Model):

@@ -77,6 +77,7 @@ def _shortfall(study: Study, done: Receipts, decisions: tuple[Decided, ...]) -> 
     trained = {arm.arm for arm in done.of(TrainReceipt).arms}
     decided = {each.name for each in decisions}
     return Shortfall(
+        because=done.incomplete.because,
         why=done.incomplete.why,
         arms_not_run=tuple(name for name in study.plan.arm_names if name not in trained),
         not_decided=tuple(d.name for d in study.plan.decisions if d.name not in decided),

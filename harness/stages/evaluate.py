@@ -16,6 +16,7 @@ from harness.rank_bodies import CompareBody, EvaluateBody, body_of, read_rank_re
 from harness.receipts import (
     Distance,
     EvaluateReceipt,
+    Incomplete,
     ModelScores,
     PreflightReceipt,
     PrepareReceipt,
@@ -93,7 +94,7 @@ def score_model(
     host = ready_hosts(study, done)[0]
     fleet = study.fleet(done.of(ProvisionReceipt))
     departure = departure_of(study, done, fleet)
-    if (due := departure.due()) and not _begun(study, key):
+    if (due := departure.due((host,))) and not _goes_on(study, key, due):
         raise TimeToLeave(due)
     folder = _place(study, host, name, selected)
     probed = role == "test" and batch is None
@@ -118,7 +119,7 @@ def score_model(
         limit_s=EVALUATE_S,
         label=f"evaluate {name}" + (f" in batches of {batch}" if batch is not None else ""),
         unit="case",
-        leave=departure.due,
+        leave=lambda: departure.due((host,)),
         accept=lambda one: _accept(study, done, one, role, probes),
     )
     made, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)
@@ -175,8 +176,12 @@ def _accept(
         outputs.retention(outputs.fetch(host, f"{group.out}/{path}", local / path), counts[probe])
 
 
-def _begun(study: Study, key: str) -> bool:
-    return study.journal.find("intent", f"attempt/{key}/1") is not None
+def _goes_on(study: Study, key: str, due: Incomplete) -> bool:
+    """Whether what is recorded, or a host that still stands, can give this evaluation."""
+    if study.journal.find("outcome", f"collect/{key}") is not None:
+        return True
+    begun = study.journal.find("intent", f"attempt/{key}/1") is not None
+    return begun and due.because == "deadline"
 
 
 def _store(study: Study, place: str, path: Path) -> Artifact:
@@ -257,7 +262,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         limit_s=EVALUATE_S,
         label=f"compare {candidate} with {reference}",
         heartbeat=False,
-        leave=departure_of(study, done, fleet).due,
+        leave=lambda: departure_of(study, done, fleet).due((host,)),
         accept=lambda one: _accept_comparison(study, one),
     )
     _, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)

@@ -46,6 +46,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         reader=reader,
         objects=certificate.objects,
         bytes=sum(each.bytes for each in certificate.objects),
+        lost=tuple(each for one in done.of(TrainReceipt).unfinished or () for each in one.lost),
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,
@@ -70,11 +71,13 @@ def manifest(done: Receipts) -> tuple[Artifact, ...]:
 def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Certificate, str]:
     """The certificate, and who read."""
     listing = study.work / "manifest.json"
-    if study.fleet_kind != "stack":
+    lost = study.lost()
+    standing = [host for host in ready_hosts(study, done) if host.name not in lost]
+    if study.fleet_kind != "stack" or not standing:
         study.progress.note("reading everything back in another process")
         found = preservation.read_here(study.store, rows, listing)
         return found, "another process on this computer"
-    host = ready_hosts(study, done)[-1]  # not rank 0's host, which wrote the candidates
+    host = standing[-1]  # not rank 0's host, which wrote the candidates
     study.progress.note(f"reading everything back on {host.name}")
     found = preservation.read_on(host, study.store, rows, listing)
     fleet = done.of(ProvisionReceipt).fleet

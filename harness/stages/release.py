@@ -21,9 +21,7 @@ def release(study: Study, done: Receipts, stamp: Stamp) -> ReleaseReceipt:
             where=preserved.store,
             next_command=study.again("--abandon", "why"),
         )
-    return ReleaseReceipt(
-        **stamp.close(),
-        released=True,
-        basis="preserved",
-        why=f"{len(preserved.objects)} objects, {preserved.bytes} bytes read back whole",
-    )
+    why = f"{len(preserved.objects)} objects, {preserved.bytes} bytes read back whole"
+    if preserved.lost:
+        why += f"; {len(preserved.lost)} file(s) recorded as lost, with proof"
+    return ReleaseReceipt(**stamp.close(), released=True, basis="preserved", why=why)

@@ -7,6 +7,7 @@ from typing import Any
 from harness import machine, recipes
 from harness.departure import TimeToLeave, departure_of
 from harness.errors import Refused
+from harness.hosts.protocol import Host
 from harness.plan.serving import Serving
 from harness.prepared import Prepared
 from harness.receipts import (
@@ -45,7 +46,7 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
         )
     chosen = selection.candidates[serving.candidate]
     departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
-    if due := departure.due():
+    if due := departure.due(_hosts(study, done, serving)):
         return ServeReceipt(**stamp.close(), ran=False, why=due.why, incomplete=due)
     stand = _stand(study, done, serving, chosen)
     phases: list[PhaseRecord] = []
@@ -75,7 +76,8 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
 def _stand(study: Study, done: Receipts, serving: Serving, chosen: Selected) -> Stand:
     """The candidate's files on every host that serves, and what all phases share."""
     provisioned = done.of(ProvisionReceipt)
-    hosts = ready_hosts(study, done)[: max(phase.replicas for phase in serving.phases)]
+    hosts = _hosts(study, done, serving)
+    departure = departure_of(study, done, study.fleet(provisioned))
     listing = [each.to_json() for each in chosen.files]
     local = study.work / f"listing-serve-{serving.candidate}.json"
     contract.write_json(local, listing)
@@ -102,8 +104,12 @@ def _stand(study: Study, done: Receipts, serving: Serving, chosen: Selected) -> 
         recipe=recipe,
         model=folder,
         cases=_cases(study, done),
-        leave=departure_of(study, done, study.fleet(provisioned)).due,
+        leave=lambda: departure.due(hosts),
     )
+
+
+def _hosts(study: Study, done: Receipts, serving: Serving) -> tuple[Host, ...]:
+    return ready_hosts(study, done)[: max(phase.replicas for phase in serving.phases)]
 
 
 def _cases(study: Study, done: Receipts) -> list[tuple[str, list[int]]]:

@@ -48,9 +48,9 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
     fleet = study.fleet(done.of(ProvisionReceipt))
-    if departure_of(study, done, fleet).due() is None:
-        jobs.require_deadlines(study, fleet)
     hosts = ready_hosts(study, done)
+    if departure_of(study, done, fleet).due(hosts) is None:
+        jobs.require_deadlines(study, fleet)
     arms, unfinished, incomplete = _arms(study, done, hosts)
     notes: tuple[str, ...] = ()
     if fleet.kind == "local":
@@ -120,7 +120,7 @@ def _arm(
         resumes=stored is not None,
         ready=lambda one, boots: between.before_attempt(study, done, one, boots),
         cap_bytes=int(arm.limits.traffic_gb * 10**9 / arm.workers),
-        leave=departure.due,
+        leave=lambda: departure.due(hosts),
         accept=lambda one: _accept(study, arm, one),
     )
     if stored and stored.off_host:
@@ -128,6 +128,9 @@ def _arm(
     if fleet.kind != "local":
         group = replace(group, after=between.after_attempt)
     made, out = jobs.attempts(study, fleet, group, arm.attempts)
+    kept = study.journal.find("outcome", f"collect/train/{arm.name}")
+    if kept is None and (due := departure.due(hosts)) and due.because == "lost-host":
+        raise TimeToLeave(due, made, (out,))
 
     def collect() -> ArmRecord:
         ranks = tuple(_rank(study, arm, host, out, rank) for rank, host in enumerate(hosts))
