@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from harness.clock import Clock
 from harness.errors import BadInput, Waiting
+from harness.group_job import GroupJob
 from harness.heartbeats import Pulse, read_heartbeat
 from harness.hosts.protocol import Host, JobState, Unreachable
 from harness.receipts import Attempt
 from harness.store.protocol import Artifact
 from harness.study import Study
 from trainer import contract
-
-if TYPE_CHECKING:
-    from harness.jobs import GroupJob
 
 POLL_S = 0.2
 LOG_TAIL_BYTES = 2000

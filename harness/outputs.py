@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from harness.errors import BadInput
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
-from harness.jobs import GroupJob
 from harness.measuring.rows import RetentionLine
 from harness.plan.kinds import CountOrZero
 from harness.rank_bodies import read_rank_receipt

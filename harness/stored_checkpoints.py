@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.errors import Waiting
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
-from harness.jobs import GroupJob
 from harness.plan.kinds import Count
 from harness.stages.push import fetch_listing
 from harness.staging import keep_folder

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.errors import BadInput, HarnessError
 from harness.fleet.protocol import FleetSource
 from harness.fleet.sources import Fleets, FleetTerms
+from harness.group_job import SAMPLE
 from harness.hosts.protocol import Host
-from harness.jobs import SAMPLE
 from harness.run import Place, RunRecord, admitted_fleet, choice_of
 from harness.strict import load_file
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness import jobs, recipes
+from harness import recipes
+from harness.group_job import command_line, job_environment
 from harness.hosts.protocol import Host
 from harness.receipts import Line, PushedHost
 from harness.study import Study
@@ -29,13 +30,13 @@ def dry_run(
     contract.write_json(local, recipe)
     for host in hosts[: max(phase.replicas for phase in serving.phases)]:
         host.put(local, "recipes/dry-serve.json")
-        argv = jobs.command_line(
+        argv = command_line(
             host, pushed, recipe="recipes/dry-serve.json", model="seed", out="out/dry", rank=0,
             nodes=1, address=host.address, port=0, interface="lo",
         )  # fmt: skip
         ended = host.run(
             [argv[0], "--dry-run", *argv[1:]], timeout_s=300,
-            environment=jobs.job_environment(host, pushed), check=False,
+            environment=job_environment(host, pushed), check=False,
         )  # fmt: skip
         ok = ended.exit_code == 0
         said = (ended.stderr.strip().splitlines() or ["accepted"])[-1][:200]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import jobs, outputs
+from harness import outputs
 from harness.departure import TimeToLeave
 from harness.errors import BadInput
 from harness.fleet.protocol import FleetSource
 from harness.following import LEAVES
+from harness.group_job import GroupJob, Terms
 from harness.hosts.protocol import Host
 from harness.plan.serving import Phase, Serving
 from harness.receipts import Fate, Incomplete, PhaseRecord, PushedHost
@@ -96,7 +97,7 @@ def _slots(stand: Stand, phase: Phase) -> tuple[replicas.Slot, ...]:
     last = len(hosts) - 1
     return tuple(
         replicas.Slot(
-            jobs.GroupJob(
+            GroupJob(
                 key=f"serve/{phase.name}/{host.name}",
                 recipe=stand.recipe(len(hosts)),
                 hosts=(host,),
@@ -155,7 +156,7 @@ def _client_out(phase: Phase) -> str:
 
 
 def _run_client(
-    stand: Stand, phase: Phase, first: replicas.Slot, order: Order, terms: jobs.Terms
+    stand: Stand, phase: Phase, first: replicas.Slot, order: Order, terms: Terms
 ) -> str:
     """The client's sessions on the first replica's host; why it did not come to its end, or ''."""
     study, host = stand.study, first.host

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from harness import jobs, outputs
 from harness.errors import BadInput, Waiting
 from harness.fleet.protocol import FleetSource
+from harness.group_job import GroupJob, Terms
 from harness.hosts.protocol import Host, Job, JobState, Unreachable
 from harness.plan.kinds import CountOrZero
 from harness.plan.serving import Phase
@@ -42,7 +43,7 @@ class NotReady(Exception):
 class Slot:
     """One replica of one phase."""
 
-    group: jobs.GroupJob
+    group: GroupJob
     fault: str
 
     @property
@@ -56,7 +57,7 @@ class Slot:
         return f"{self.group.job}.front"
 
 
-def start(study: Study, fleet: FleetSource, slots: tuple[Slot, ...]) -> jobs.Terms:
+def start(study: Study, fleet: FleetSource, slots: tuple[Slot, ...]) -> Terms:
     """Start every replica; returns the terms that the phase's other jobs share."""
     terms = [jobs.terms_of(study, fleet, slot.group) for slot in slots]
     for slot, each in zip(slots, terms, strict=True):
@@ -107,7 +108,7 @@ def _read(host: Host, path: str) -> bytes:
 
 
 def apply_fault(
-    study: Study, slots: tuple[Slot, ...], places: tuple[Listens, ...], terms: jobs.Terms,
+    study: Study, slots: tuple[Slot, ...], places: tuple[Listens, ...], terms: Terms,
     timeout_s: float,
 ) -> tuple[Replica, ...]:  # fmt: skip
     """Stop the last replica or put its front before it; where the client finds each.
@@ -127,9 +128,7 @@ def apply_fault(
     return tuple(found)
 
 
-def _put_front(
-    study: Study, slot: Slot, place: Listens, terms: jobs.Terms, timeout_s: float
-) -> Listens:
+def _put_front(study: Study, slot: Slot, place: Listens, terms: Terms, timeout_s: float) -> Listens:
     host, work = slot.host, slot.host.work
     out = f"out/{slot.front}"
     arguments = {
@@ -171,7 +170,7 @@ def start_helper(
     job: str,
     module: str,
     arguments: dict[str, str],
-    terms: jobs.Terms,
+    terms: Terms,
 ) -> None:
     """Start a program of `harness.onhost` as a detached job; a job of that id starts once."""
     program, environment = host.program(module)

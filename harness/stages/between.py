@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from harness import source
 from harness.errors import Waiting
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host, Unreachable
-from harness.jobs import GroupJob
 from harness.prepared import Prepared
 from harness.receipts import Attempt, Line, PrepareReceipt, ProvisionReceipt, PushReceipt
 from harness.stages.machines import gpu_memory_lines, read_ahead_lines

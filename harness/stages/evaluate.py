@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from harness import jobs, machine, outputs, recipes
 from harness.departure import TimeToLeave, departure_of
 from harness.errors import Refused, Waiting
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
@@ -110,7 +111,7 @@ def score_model(
         threads=machine.threads_of(study.plan, provisioned, 1),
         batch=batch,
     )
-    group = jobs.GroupJob(
+    group = GroupJob(
         key=key,
         recipe=recipe,
         hosts=(host,),
@@ -156,7 +157,7 @@ def score_model(
 def _accept(
     study: Study,
     done: Receipts,
-    group: jobs.GroupJob,
+    group: GroupJob,
     role: str,
     probes: tuple[str, ...],
 ) -> None:
@@ -241,7 +242,7 @@ def _prepared_file(study: Study, done: Receipts, name: str) -> Path:
     return path
 
 
-def _accept_comparison(study: Study, group: jobs.GroupJob) -> None:
+def _accept_comparison(study: Study, group: GroupJob) -> None:
     outputs.receipts(study, group, CompareBody)
 
 
@@ -249,7 +250,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
     """Two candidates' parameters; both are in the first host's models/ folder."""
     host = ready_hosts(study, done)[0]
     fleet = study.fleet(done.of(ProvisionReceipt))
-    group = jobs.GroupJob(
+    group = GroupJob(
         key=f"compare/{candidate}-{reference}",
         recipe=recipes.compare(
             against=f"../models/{reference}",

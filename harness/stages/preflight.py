@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from harness import jobs, machine, recipes
 from harness.clock import parse_utc
 from harness.errors import Waiting
+from harness.group_job import command_line, job_environment
 from harness.hosts.protocol import Host
 from harness.plan.sizes import checkpoint_disk_bytes
 from harness.prepared import Prepared
@@ -151,7 +152,7 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
         contract.write_json(local, recipe)
         for rank, host in enumerate(hosts[: arm.workers]):
             host.put(local, f"recipes/dry-{arm.name}.json")
-            argv = jobs.command_line(
+            argv = command_line(
                 host,
                 pushed,
                 recipe=f"recipes/dry-{arm.name}.json",
@@ -163,7 +164,7 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
                 port=jobs.free_port(hosts[0]) if arm.workers > 1 else 0,
                 interface=jobs.interfaces(fleet, hosts[: arm.workers])[rank],
             )
-            environment = jobs.job_environment(host, pushed)
+            environment = job_environment(host, pushed)
             ended = host.run(
                 [argv[0], "--dry-run", *argv[1:]],
                 timeout_s=300,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from harness import jobs, machine, outputs, recipes
 from harness.errors import Waiting
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
 from harness.plan import Plan
 from harness.plan.recipe import Arm
@@ -83,7 +84,7 @@ def _falling(first: int, last: int, smaller: Callable[[int], int]) -> Iterator[i
     yield last
 
 
-def _accept(study: Study, group: jobs.GroupJob) -> None:
+def _accept(study: Study, group: GroupJob) -> None:
     outputs.receipts(study, group, ProbeBody)
 
 
@@ -93,7 +94,7 @@ def _trial(
     provisioned = done.of(ProvisionReceipt)
     fleet = study.fleet(provisioned)
     updates = PACKED_TRIAL_UPDATES if study.plan.recipe.packed else TRIAL_UPDATES
-    group = jobs.GroupJob(
+    group = GroupJob(
         key=f"probe/{arm.name}-{microbatch}/1",
         recipe=recipes.probe(
             study.plan,

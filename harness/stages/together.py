@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from harness import jobs, machine, outputs, recipes
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
 from harness.rank_bodies import CheckBody, body_of, read_rank_receipt
 from harness.receipts import Incomplete, Line, ProvisionReceipt, PushReceipt
@@ -28,7 +29,7 @@ def check_together(
     """Two lines a host. Raises Waiting when the check does not run, or when `leave` ends it."""
     provisioned = done.of(ProvisionReceipt)
     threads = machine.threads_of(study.plan, provisioned, len(hosts))
-    group = jobs.GroupJob(
+    group = GroupJob(
         key=f"{stage}/check",
         recipe=recipes.check(study.plan, device=device, threads=threads),
         hosts=hosts,
@@ -47,7 +48,7 @@ def check_together(
         yield from _lines(host, body_of(CheckBody, read_rank_receipt(local)), len(hosts))
 
 
-def _accept(study: Study, group: jobs.GroupJob) -> None:
+def _accept(study: Study, group: GroupJob) -> None:
     outputs.receipts(study, group, CheckBody)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness import jobs, machine, outputs, recipes
 from harness.departure import TimeToLeave, departure_of
 from harness.errors import BadInput, Refused
+from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
 from harness.measuring.rows import read_losses
 from harness.plan.recipe import Arm
@@ -109,7 +110,7 @@ def _arm(
     departure = departure_of(study, done, fleet)
     stored = study.plan.recipe.checkpoints
     keeper = Keeper(study, arm.name)
-    group = jobs.GroupJob(
+    group = GroupJob(
         key=f"train/{arm.name}",
         recipe=recipe,
         hosts=hosts,
@@ -155,7 +156,7 @@ def _arm(
     return record
 
 
-def _accept(study: Study, arm: Arm, group: jobs.GroupJob) -> None:
+def _accept(study: Study, arm: Arm, group: GroupJob) -> None:
     """Raises BadInput unless receipts, losses and candidate are whole and agree."""
     ranks = outputs.receipts(study, group, TrainBody)
     for rank, host in enumerate(group.hosts):
