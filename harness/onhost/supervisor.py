@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -41,7 +42,8 @@ def supervise(folder: Path) -> None:
     asked = _why_end(folder, job, limit)
     ran = asked is None
     if ran:
-        os.write(go, b"!")
+        with contextlib.suppress(BrokenPipeError):  # killed before it ran: followed as any other
+            os.write(go, b"!")
     os.close(go)  # without the byte, the child ends and has run nothing
     watched = _Child(child)
     if ran:

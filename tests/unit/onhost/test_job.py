@@ -169,6 +169,27 @@ def test_killed_around_the_spawn(kit: Any, moment: str, then: str, runs: int) ->
     assert len(kit.lines("runs")) == runs
 
 
+KILL_THE_JOB = """
+import os, pathlib, signal, sys
+from harness.onhost import supervisor
+write = supervisor._write_started
+def killed(folder, child):
+    write(folder, child)
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+supervisor._write_started = killed
+supervisor.supervise(pathlib.Path(sys.argv[1]))
+"""
+
+
+def test_a_job_killed_before_it_runs_ends_as_any_killed_job(kit: Any) -> None:
+    folder = kit.job("sh", "-c", APPEND)
+    assert kit.python(KILL_THE_JOB, folder).returncode == 0
+    state = job.state(folder)
+    assert (state["status"], state["exit_code"], state["reason"]) == ("exited", -9, None)
+    assert len(kit.lines("runs")) == 0
+
+
 def test_a_lost_job_is_ended_by_stop_with_the_daemon_that_left_its_session(kit: Any) -> None:
     folder = kit.job(sys.executable, "-c", DAEMON, "100")
     kit.start(folder)
