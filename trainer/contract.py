@@ -224,27 +224,35 @@ def _chunks(handle: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-def tree_listing(root: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Every regular file under `root` as {path, sha256, bytes, mode}, sorted by path.
+def tree_names(root: str | os.PathLike[str]) -> list[str]:
+    """Paths with '/' of every regular file under `root`, sorted by their bytes; no file is read.
 
-    Paths use '/'. Byte code, caches and hidden files are left out; a link is an error.
-    `mode` is '755' for an executable file, else '644'.
+    Byte code, caches and hidden files are left out; a link is an error.
     """
     base = Path(root)
-    rows = []
-    for path in sorted(base.rglob("*")):
+    names = []
+    for path in base.rglob("*"):
         relative = path.relative_to(base)
         if any(part == "__pycache__" or part.startswith(".") for part in relative.parts):
             continue
         if path.is_symlink():
             raise ContractError(f"{path} is a link; a pushed tree holds plain files only")
         if path.is_file() and path.suffix != ".pyc":
-            digest, size = hash_file(path)
-            mode = "755" if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else "644"
-            rows.append(
-                {"path": relative.as_posix(), "sha256": digest, "bytes": size, "mode": mode}
-            )
-    rows.sort(key=lambda row: str(row["path"]).encode())
+            names.append(relative.as_posix())
+    return sorted(names, key=str.encode)
+
+
+def tree_listing(root: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Every file of `tree_names` as {path, sha256, bytes, mode}, in that order.
+
+    `mode` is '755' for an executable file, else '644'.
+    """
+    rows: list[dict[str, Any]] = []
+    for name in tree_names(root):
+        path = Path(root) / name
+        digest, size = hash_file(path)
+        mode = "755" if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else "644"
+        rows.append({"path": name, "sha256": digest, "bytes": size, "mode": mode})
     return rows
 
 

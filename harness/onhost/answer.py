@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.onhost import deadline, forked, job, processes
+from harness.onhost import deadline, forked, job, processes, trees
 from harness.onhost.command import Fault, parser, run_program
 from trainer import contract
 
@@ -69,8 +69,7 @@ def _alive(sink: BinaryIO) -> None:
 def _look(path: Path) -> dict[str, Any]:
     """{kind, size} and, of a file that one can read at once, its hash."""
     if path.is_dir():
-        files = (each for each in path.rglob("*") if each.is_file())
-        return {"kind": "folder", "size": sum(each.stat().st_size for each in files)}
+        return {"kind": "folder", "size": trees.size_of(path)}
     if not path.is_file():
         return {"kind": "absent"}
     size = path.stat().st_size

@@ -1,12 +1,15 @@
 """One file or folder as a single packed stream, checked by its hash as it arrives.
 
-`trees hash PATH` prints {sha256, bytes} ({} when absent); `trees receive PATH --sha256 H` unpacks
-standard input and puts it in place when it is what the hash says, else fails; `trees send PATH`
-writes the stream. A folder's hash is `contract.tree_hash`, a file's that of its bytes.
+`trees hash PATH` prints {sha256, bytes} ({} when absent); `trees receive PATH [--sha256 H]`
+unpacks standard input and puts it in place when it is what its end (and H) says, else fails;
+`trees send PATH` writes the stream. A folder's hash is `contract.tree_hash`, a file's that of its
+bytes.
 
 The stream: for every file a line {path, mode, packed} of canonical JSON, then pieces (four bytes
 of length, most significant first, and as many bytes; the file's bytes, or their zlib stream) up to
-an empty piece. A line {sha256}, the hash of all, ends it. A file that stands alone has the path ''.
+an empty piece. A line {sha256, packed_sha256} ends it: the hash of all, and that of the zlib
+streams one after another, for a zlib stream can be changed and yield the same bytes. A file that
+stands alone has the path ''.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import shutil
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -49,17 +52,11 @@ def size_of(path: Path) -> int:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The paths of `contract.tree_listing`, without reading a file. Raises Fault for a link."""
-    found = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if any(part == "__pycache__" or part.startswith(".") for part in name.parts):
-            continue
-        if path.is_symlink():
-            raise Fault(f"{path} is a link; plain files only are moved.")
-        if path.is_file() and path.suffix != ".pyc":
-            found.append(name.as_posix())
-    return sorted(found, key=str.encode)
+    """`contract.tree_names`. Raises Fault for a link."""
+    try:
+        return contract.tree_names(folder)
+    except contract.ContractError as error:
+        raise Fault(f"{error}.") from None
 
 
 class _Hashed:
@@ -67,6 +64,16 @@ class _Hashed:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
+        self._packed = hashlib.sha256()
+
+    def packed(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces of a zlib stream, noted as they go by."""
+        for piece in pieces:
+            self._packed.update(piece)
+            yield piece
+
+    def packed_sha256(self) -> str:
+        return self._packed.hexdigest()
 
     def add(self, path: str, mode: str, sha256: str, size: int) -> None:
         self.rows.append({"path": path, "sha256": sha256, "bytes": size, "mode": mode})
@@ -115,28 +122,40 @@ def pack(path: Path, write: Callable[[bytes], object]) -> None:
     for name in names:
         with open(path / name if name else path, "rb") as handle:
             _pack_file(name, handle, sink, hashed)
-    sink.line({"sha256": hashed.sha256()})
+    sink.line({"sha256": hashed.sha256(), "packed_sha256": hashed.packed_sha256()})
     sink.flush()
 
 
 def _pack_file(name: str, handle: BinaryIO, sink: _Sink, hashed: _Hashed) -> None:
-    piece = handle.read(PIECE)
-    sample = piece[:SAMPLE]
+    first = handle.read(PIECE)
+    sample = first[:SAMPLE]
     worth = len(zlib.compress(sample, 1)) < _WORTH * len(sample)
-    packer = zlib.compressobj(1) if worth else None
     mode = "755" if os.fstat(handle.fileno()).st_mode & 0o100 else "644"
     sink.line({"path": name, "mode": mode, "packed": worth})
     sha256, size = hashlib.sha256(), 0
-    while piece:
-        sha256.update(piece)
-        size += len(piece)
-        if data := packer.compress(piece) if packer else piece:
-            sink.piece(data)
-        piece = handle.read(PIECE)
-    if packer:
-        sink.piece(packer.flush())
+
+    def plain() -> Iterator[bytes]:
+        nonlocal size
+        piece = first
+        while piece:
+            sha256.update(piece)
+            size += len(piece)
+            yield piece
+            piece = handle.read(PIECE)
+
+    for data in hashed.packed(_zlib(plain())) if worth else plain():
+        sink.piece(data)
     sink.piece(b"")
     hashed.add(name, mode, sha256.hexdigest(), size)
+
+
+def _zlib(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces as one zlib stream; no part of it is empty."""
+    packer = zlib.compressobj(1)
+    for piece in pieces:
+        if data := packer.compress(piece):
+            yield data
+    yield packer.flush()
 
 
 class _Source:
@@ -200,7 +219,8 @@ def unpack(read: Callable[[int], bytes], target: Path, sha256: str = "") -> int:
         (part / "tree").mkdir()
         while "sha256" not in (header := source.line()):
             _unpack_file(header, source, part, hashed)
-        if hashed.sha256() != header["sha256"] or hashed.sha256() != (sha256 or header["sha256"]):
+        told = {"sha256": sha256 or hashed.sha256(), "packed_sha256": hashed.packed_sha256()}
+        if hashed.sha256() != told["sha256"] or header != told:
             raise Fault(f"{target}: what arrived is not what was sent.", exit_code=4)
         whole = part / ("file" if (part / "file").exists() else "tree")
         replace_path(whole, target)
@@ -218,7 +238,8 @@ def _unpack_file(header: dict[str, Any], source: _Source, part: Path, hashed: _H
     place = part / "file" if alone else part / "tree" / _inside(name)
     sha256, size = hashlib.sha256(), 0
     with _new(place) as out:
-        for data in _plain(source.pieces()) if packed else source.pieces():
+        pieces = source.pieces()
+        for data in _plain(hashed.packed(pieces)) if packed else pieces:
             sha256.update(data)
             size += out.write(data)
     place.chmod(int(mode, 8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,18 @@ def test_a_changed_or_cut_stream_changes_nothing(
         trees.unpack(reader(harmed), target, found[0])
     assert (target / "old").read_text() == "old"
     assert sorted(path.name for path in folder.iterdir()) == ["out", "small"]
+
+
+def test_a_zlib_stream_that_was_changed_but_yields_the_same_is_refused(tmp_path: Path) -> None:
+    """The level in a zlib stream's header says nothing about what it holds (RFC 1950, FLEVEL)."""
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "one").write_bytes(b"1" * 1000)
+    whole = stream_of(tmp_path / "small")
+    packed, other = (zlib.compress(b"", level)[:2] for level in (1, 9))
+    assert whole.count(packed) == 1 and other != packed
+    with pytest.raises(Fault, match="not what was sent"):
+        trees.unpack(reader(whole.replace(packed, other)), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
 @pytest.mark.parametrize(
