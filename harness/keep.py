@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 from harness.closing import ClosingRecord
@@ -11,6 +10,7 @@ from harness.errors import BadInput
 from harness.strict import load_file
 from harness.verify import ARCHIVE
 from harness.verify.sums import write_sums
+from harness.whole_folder import whole_folder
 
 MAX_ARCHIVE_BYTES = 16 * 1024 * 1024
 FILES = ("closing.json", "results.json", "resources.json")
@@ -35,15 +35,9 @@ def keep(run: Path, into: Path) -> Path:
             f"is over {MAX_ARCHIVE_BYTES} bytes; keep it in the store and commit its hash",
             where=str(archive),
         )
-    into.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=into))
-    try:
+    with whole_folder(folder) as part:
         for name in (*FILES, ARCHIVE):
             shutil.copyfile(run / name, part / name)
         shutil.copytree(run / "report", part / "report")
         write_sums(part)
-        part.chmod(0o755)
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder

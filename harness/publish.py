@@ -24,6 +24,7 @@ from harness.seal.extract import extract
 from harness.strict import load_file
 from harness.verify import ARCHIVE, verify
 from harness.verify.sums import write_sums
+from harness.whole_folder import whole_folder
 from trainer import contract
 
 RECORD = (ARCHIVE, "closing.json", "results.json", "resources.json")
@@ -40,9 +41,7 @@ def publish(evidence_folder: Path, into: Path) -> Path:
         raise BadInput("is there already; what was published is not replaced", where=str(into))
     verify(evidence_folder)
     closing = load_file(ClosingRecord, evidence_folder / "closing.json")
-    into.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{into.name}.", dir=into.parent))
-    try:
+    with whole_folder(into) as part:
         with tempfile.TemporaryDirectory(prefix="harness-publish-") as work:
             members = Path(work) / "members"
             extract(evidence_folder / ARCHIVE, members, expected_tar_sha256=closing.archive.sha256)
@@ -50,10 +49,6 @@ def publish(evidence_folder: Path, into: Path) -> Path:
             evidence = load_evidence(members, evidence_folder / "closing.json")
         _write(part, evidence, closing)
         write_sums(part)
-        part.chmod(0o755)
-        part.rename(into)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return into
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.plan.kinds import CountOrZero, Money, Sha256
-from harness.receipts import Decided, Distance, Timers
+from harness.receipts import Cause, Decided, Distance, Timers
 from harness.strict import Model
 
 
@@ -142,7 +142,7 @@ class PhaseResult(Model):
 class Shortfall(Model):
     """What an incomplete study did not do."""
 
-    because: Literal["deadline", "lost-host"]
+    because: Cause
     why: str
     arms_not_run: tuple[str, ...]
     """Arms without a candidate."""

@@ -68,6 +68,18 @@ def broken() -> Iterator[None]:
         raise Broken(words_of(error)) from None
 
 
+@contextlib.contextmanager
+def own_files() -> Iterator[None]:
+    """Errors of this computer's files, which are not the connection's, as Waiting."""
+    try:
+        yield
+    except OSError as error:
+        raise Waiting(
+            f"a file of this computer cannot be used ({error.strerror or error})",
+            where=str(error.filename or "a copy to or from a host"),
+        ) from None
+
+
 def words_of(error: BaseException) -> str:
     """What an error says, or its name when it says nothing."""
     text = " ".join(str(error).split())

@@ -21,6 +21,7 @@ from harness.hosts.connection import (
     Connected,
     Login,
     broken,
+    own_files,
 )
 from harness.hosts.protocol import Unreachable
 from trainer import contract
@@ -264,14 +265,8 @@ def _send(channel: paramiko.Channel, data: bytes) -> None:
 
 
 def _locally(work: Callable[[Any], object], given: Any) -> None:
-    """Work on this computer's files, whose errors are not the connection's. Raises Waiting."""
-    try:
+    with own_files():
         work(given)
-    except OSError as error:
-        raise Waiting(
-            f"a file of this computer cannot be used ({error.strerror or error})",
-            where=str(error.filename or "a copy to or from a host"),
-        ) from None
 
 
 def _line(channel: paramiko.Channel, *, needed: bool = True) -> bytes:

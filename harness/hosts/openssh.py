@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import Waiting
-from harness.hosts.connection import CONNECT_S, KEEPALIVE_S, SILENT_S, Login
+from harness.hosts.connection import CONNECT_S, KEEPALIVE_S, SILENT_S, Login, own_files
 from harness.hosts.link import PIECE, Ended, Feed, Link, Tail
 
 LARGE_BYTES = 8 << 20
@@ -134,7 +134,7 @@ class _Ending:
 def _move(
     process: subprocess.Popen[bytes], feed: Feed | None, take: Callable[[bytes], object] | None
 ) -> None:
-    try:
+    with own_files():
         if feed is not None and process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # its exit status says why
                 feed(process.stdin.write)
@@ -143,11 +143,6 @@ def _move(
         if take is not None and process.stdout is not None:
             while piece := process.stdout.read(PIECE):
                 take(piece)
-    except OSError as error:
-        raise Waiting(
-            f"a file of this computer cannot be used ({error.strerror or error})",
-            where=str(error.filename or "a copy to or from a host"),
-        ) from None
 
 
 def _end(handle: BinaryIO) -> str:

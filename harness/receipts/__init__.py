@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness.receipts.base import (
     Attempt,
+    Cause,
     Incomplete,
     Line,
     RankReceipt,
@@ -65,6 +66,7 @@ __all__ = [
     "ArmRecord",
     "Attempt",
     "Candidate",
+    "Cause",
     "CommitReceipt",
     "DecideReceipt",
     "Decided",

@@ -16,10 +16,13 @@ StageName = Literal[
 ]  # fmt: skip
 
 
+Cause = Literal["deadline", "lost-host"]
+
+
 class Incomplete(Model):
     """Why a study ended before all of it was measured."""
 
-    because: Literal["deadline", "lost-host"]
+    because: Cause
     why: str
     """A clause: what happened, when."""
 

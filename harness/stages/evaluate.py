@@ -250,6 +250,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
     """Two candidates' parameters; both are in the first host's models/ folder."""
     host = ready_hosts(study, done)[0]
     fleet = study.fleet(done.of(ProvisionReceipt))
+    departure = departure_of(study, done, fleet)
     group = GroupJob(
         key=f"compare/{candidate}-{reference}",
         recipe=recipes.compare(
@@ -263,7 +264,7 @@ def _compare(study: Study, done: Receipts, candidate: str, reference: str) -> Di
         limit_s=EVALUATE_S,
         label=f"compare {candidate} with {reference}",
         heartbeat=False,
-        leave=lambda: departure_of(study, done, fleet).due((host,)),
+        leave=lambda: departure.due((host,)),
         accept=lambda one: _accept_comparison(study, one),
     )
     _, out = jobs.attempts(study, fleet, group, EVALUATE_ATTEMPTS)

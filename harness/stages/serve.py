@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness import machine, recipes
-from harness.departure import TimeToLeave, departure_of
+from harness.departure import Departure, TimeToLeave, departure_of
 from harness.errors import Refused
 from harness.hosts.protocol import Host
 from harness.plan.serving import Serving
@@ -48,7 +48,7 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
     departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
     if due := departure.due(_hosts(study, done, serving)):
         return ServeReceipt(**stamp.close(), ran=False, why=due.why, incomplete=due)
-    stand = _stand(study, done, serving, chosen)
+    stand = _stand(study, done, serving, chosen, departure)
     phases: list[PhaseRecord] = []
     incomplete: Incomplete | None = None
     try:
@@ -73,11 +73,12 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
     )
 
 
-def _stand(study: Study, done: Receipts, serving: Serving, chosen: Selected) -> Stand:
+def _stand(
+    study: Study, done: Receipts, serving: Serving, chosen: Selected, departure: Departure
+) -> Stand:
     """The candidate's files on every host that serves, and what all phases share."""
     provisioned = done.of(ProvisionReceipt)
     hosts = _hosts(study, done, serving)
-    departure = departure_of(study, done, study.fleet(provisioned))
     listing = [each.to_json() for each in chosen.files]
     local = study.work / f"listing-serve-{serving.candidate}.json"
     contract.write_json(local, listing)

@@ -15,9 +15,8 @@ import pytest
 
 from harness.cloud.residue import residue
 from harness.launch.record import open_try, tries
-from tests.engine.fleets.workshop import Workshop
+from tests.engine.fleets.workshop import ALIVE, Workshop
 
-ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 MOST_KILLS = 60
 ALL = os.environ.get("HARNESS_ALL_KILLS") == "1"
 FEW = ("effect:host/1/0/1,torn:up/", "intent:end/")

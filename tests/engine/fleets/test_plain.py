@@ -15,9 +15,7 @@ from harness.clock import Clock
 from harness.fleet import engine, wiring
 from harness.launch.record import launch_intents, launched_ids
 from tests.engine.engine import served
-from tests.engine.fleets.workshop import DEADLINE_S, ROOT, Workshop
-
-ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
+from tests.engine.fleets.workshop import ALIVE, DEADLINE_S, ROOT, Workshop
 
 
 def program() -> None:

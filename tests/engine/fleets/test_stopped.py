@@ -16,11 +16,10 @@ from harness.launch.engine import MARK
 from harness.launch.fleets import fleet_places
 from harness.launch.record import recorded_release, tries
 from harness.onhost import processes
-from tests.engine.fleets.workshop import DEADLINE_S, Ran, Workshop
+from tests.engine.fleets.workshop import ALIVE, DEADLINE_S, Ran, Workshop
 from tests.engine.moto.call import Answer, Call
 from tests.engine.moto.rule import Rule, World
 
-ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
 LIMIT_S = 600.0
 NEVER = "never"
 """No kill point has this mode: only the long waits are shortened (killed.py)."""

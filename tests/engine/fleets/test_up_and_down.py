@@ -15,9 +15,7 @@ from harness.journal import Journal
 from harness.launch.fleets import Joined, driving
 from harness.launch.record import tries
 from harness.receipts import PreserveReceipt, ReleaseReceipt
-from tests.engine.fleets.workshop import ROOT, Workshop
-
-ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
+from tests.engine.fleets.workshop import ALIVE, ROOT, Workshop
 
 
 def left(workshop: Workshop) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ from tests.toy_plan import write_plan
 from tests.unit.launch.aws import PARAMETER, aws_plan
 
 ROOT = Path(__file__).parents[3]
+ALIVE = ("pending", "running", "stopping", "stopped", "shutting-down")
+"""States of a host that is not gone."""
 DEADLINE_S = 4 * 3600
 TAKES_ADDRESS = {"admit", "up", "access", "--up"}
 KILLED = Path(__file__).with_name("killed.py")
