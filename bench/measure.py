@@ -42,6 +42,8 @@ class Timed:
     peak_bytes: int | None
     first_loss: float | None
     why: str = ""
+    each_s: tuple[float, ...] = ()
+    """Every update in order."""
 
 
 def time_loop(
@@ -71,8 +73,9 @@ def time_loop(
     tokens = sum(d.read_length for u in updates for d in u) / len(updates)
     peak = rank.peak_memory()[0]
     return Timed(
-        name, asdict(settings), median, seconds[0], load_s, tokens / median, peak, losses[0]
-    )
+        name, asdict(settings), median, seconds[0], load_s, tokens / median, peak, losses[0],
+        each_s=tuple(seconds),
+    )  # fmt: skip
 
 
 def matmul_rate(device: torch.device, size: int) -> float:
