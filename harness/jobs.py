@@ -131,7 +131,7 @@ def start_rank(
     study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms
 ) -> None:
     """Start one rank's job, or find it started. Raises Refused without armed deadlines."""
-    job = _job(fleet, group, rank, host, terms)
+    job = _job(study, fleet, group, rank, host, terms)
 
     def act() -> Started:
         require_deadlines(study, fleet)
@@ -178,11 +178,13 @@ def require_deadlines(study: Study, fleet: FleetSource) -> None:
             )
 
 
-def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms) -> Job:
+def _job(
+    study: Study, fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Terms
+) -> Job:
     environment = job_environment(host, group.pushed)
     environment["HARNESS_FLEET"] = host.mark
     if group.recipe["device"] == "cuda" and fleet.kind == "local":
-        environment["CUDA_VISIBLE_DEVICES"] = host.name.rsplit("-", 1)[1]
+        environment["CUDA_VISIBLE_DEVICES"] = _gpu(study, host)
     argv = command_line(
         host,
         group.pushed,
@@ -204,6 +206,14 @@ def _job(fleet: FleetSource, group: GroupJob, rank: int, host: Host, terms: Term
         environment=environment,
         ends_by_utc=terms.ends_by_utc,
     )
+
+
+def _gpu(study: Study, host: Host) -> str:
+    """Which of this computer's GPUs a worker sees: its own, or in turn where they may share."""
+    slot, local = host.name.rsplit("-", 1)[1], study.plan.hosts.local
+    if local is None or local.transport is None:
+        return slot
+    return str(int(slot) % max(1, len(host.facts().gpus)))
 
 
 def attempts(

@@ -13,12 +13,23 @@ def _common(task: str, device: str, threads: int) -> dict[str, Any]:
     return {"contract": contract.CONTRACT, "task": task, "device": device, "threads": threads}
 
 
-def check(plan: Plan, *, device: str, threads: int) -> dict[str, Any]:
+def _carried(transport: str | None, workers: int) -> dict[str, Any]:
+    """What carries exchanges, told only where there are any and the plan says so."""
+    return {"transport": transport} if transport and workers > 1 else {}
+
+
+def check(
+    plan: Plan, *, device: str, threads: int, transport: str | None = None, workers: int = 1
+) -> dict[str, Any]:
     """The weighted-update check and the all-reduce."""
-    return {**_common("check", device, threads), "seed": f"{plan.seed}/check"}
+    carried = _carried(transport, workers)
+    return {**_common("check", device, threads), "seed": f"{plan.seed}/check", **carried}
 
 
-def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -> dict[str, Any]:
+def train(
+    plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int,
+    transport: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """One arm's training."""
     shared = plan.recipe
     stored = shared.checkpoints
@@ -38,6 +49,7 @@ def train(plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int) -
         "exchange": _exchange(arm),
         "preserve": arm.preserve,
         **every,
+        **_carried(transport, arm.workers),
         **({"packed": shared.packed.model_dump(mode="json")} if shared.packed else {}),
     }
 
@@ -57,10 +69,13 @@ _LATER = {"factors": "fp32", "dense_precision": "fp32"}
 
 
 def probe(
-    plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int, trial_updates: int
-) -> dict[str, Any]:
+    plan: Plan, arm: Arm, *, microbatch: int, device: str, threads: int, trial_updates: int,
+    transport: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """A short trial of an arm's training."""
-    recipe = train(plan, arm, microbatch=microbatch, device=device, threads=threads)
+    recipe = train(
+        plan, arm, microbatch=microbatch, device=device, threads=threads, transport=transport
+    )
     return {**recipe, "task": "probe", "trial_updates": trial_updates}
 
 

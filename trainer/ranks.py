@@ -71,10 +71,11 @@ def join(job: Job) -> Iterator[Rank]:
     if job.workers == 1:
         yield Rank(0, 1, device)
         return
+    backend = backend_of(job.recipe.transport, device)
     dist.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
+        backend,
         timeout=COLLECTIVE_TIMEOUT,
-        device_id=device if device.type == "cuda" else None,
+        device_id=device if backend == "nccl" else None,
     )
     if (dist.get_rank(), dist.get_world_size()) != (job.rank, job.workers):
         raise TrainerError(
@@ -84,6 +85,11 @@ def join(job: Job) -> Iterator[Rank]:
     with watched(job.rank, job.workers, job.arguments.address, device):
         yield Rank(job.rank, job.workers, device)
     dist.destroy_process_group()
+
+
+def backend_of(transport: str | None, device: torch.device) -> str:
+    """torch's name of what carries collectives: the recipe's choice, else the device's own."""
+    return transport or ("nccl" if device.type == "cuda" else "gloo")
 
 
 def _prefer_determinism() -> None:

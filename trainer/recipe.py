@@ -24,6 +24,9 @@ class Common:
     """'cpu' or 'cuda'."""
     threads: int | None
     """CPU threads of this process; None leaves the choice to torch."""
+    transport: str | None = None
+    """'gloo': what ranks say to each other goes through host memory, also between GPUs, and ranks
+    may then share one. None: NCCL between GPUs, gloo between CPUs."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,7 @@ def from_value(value: Any) -> Common:
         "task": task,
         "device": fields.choice("device", "cpu", "cuda"),
         "threads": fields.integer_or_null("threads", 1),
+        "transport": fields.choice("transport", "gloo") if fields.has("transport") else None,
     }
     recipe = _TASKS[task](fields, common)
     fields.done()

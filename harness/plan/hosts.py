@@ -20,6 +20,9 @@ class LocalHosts(Model):
     count: Annotated[int, Field(ge=1, le=16)]
     device: Literal["cpu", "cuda", "auto"] = "auto"
     """auto: CUDA when every worker of the largest arm has a GPU of its own, else CPU."""
+    transport: Literal["gloo"] | None = None
+    """What carries exchanges. Absent: NCCL between GPUs, gloo between CPUs. With gloo they go
+    through host memory, and workers may share a GPU: numerics count then, speed does not."""
     threads: Count | None = None
     """CPU threads a worker; absent: this computer's cores divided by the arm's workers."""
 

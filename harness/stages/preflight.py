@@ -67,6 +67,11 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
         notes = (
             "read-ahead and interface allowance are not applicable to workers on one computer",
         )
+        if machine.transport_of(study.plan, provisioned) and device == "cuda":
+            notes += (
+                "exchanges went by gloo through host memory, and workers may have shared a GPU: "
+                "their times and speeds say nothing of a GPU each",
+            )
     return PreflightReceipt(
         **stamp.close(),
         notes=notes,
@@ -145,8 +150,9 @@ def _dry_runs(study: Study, done: Receipts, hosts: tuple[Host, ...], device: str
     fleet = study.fleet(done.of(ProvisionReceipt))
     for arm in study.plan.arms:
         recipe = recipes.train(
-            study.plan, arm, microbatch=arm.microbatch or 1, device=device, threads=1
-        )
+            study.plan, arm, microbatch=arm.microbatch or 1, device=device, threads=1,
+            transport=machine.transport_of(study.plan, done.of(ProvisionReceipt)),
+        )  # fmt: skip
         local = study.work / "recipes" / f"dry-{arm.name}.json"
         local.parent.mkdir(exist_ok=True)
         contract.write_json(local, recipe)

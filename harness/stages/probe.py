@@ -103,6 +103,7 @@ def _trial(
             device=done.of(PreflightReceipt).device,
             threads=machine.threads_of(study.plan, provisioned, arm.workers),
             trial_updates=min(study.plan.recipe.updates, updates),
+            transport=machine.transport_of(study.plan, provisioned),
         ),
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,

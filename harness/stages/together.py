@@ -31,7 +31,13 @@ def check_together(
     threads = machine.threads_of(study.plan, provisioned, len(hosts))
     group = GroupJob(
         key=f"{stage}/check",
-        recipe=recipes.check(study.plan, device=device, threads=threads),
+        recipe=recipes.check(
+            study.plan,
+            device=device,
+            threads=threads,
+            transport=machine.transport_of(study.plan, provisioned),
+            workers=len(hosts),
+        ),
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
         model="seed",

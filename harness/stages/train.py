@@ -106,6 +106,7 @@ def _arm(
         microbatch=done.of(ProbeReceipt).microbatch[arm.name],
         device=done.of(PreflightReceipt).device,
         threads=machine.threads_of(study.plan, provisioned, arm.workers),
+        transport=machine.transport_of(study.plan, provisioned),
     )
     departure = departure_of(study, done, fleet)
     stored = study.plan.recipe.checkpoints

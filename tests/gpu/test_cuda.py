@@ -29,15 +29,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def node(
-    folder: Path, recipe: dict[str, Any], out: str, rank: int = 0, nodes: int = 1, port: int = 29500
-) -> subprocess.Popen[str]:
-    """`launch` on one GPU of its own, as if each were a host."""
+    folder: Path, recipe: dict[str, Any], out: str, rank: int = 0, nodes: int = 1,
+    port: int = 29500, gpu: int | None = None,
+) -> subprocess.Popen[str]:  # fmt: skip
+    """`launch` on one GPU of its own (or on `gpu`), as if each were a host."""
     path = folder / f"{out}.json"
     path.write_text(json.dumps(recipe | {"device": "cuda"}))
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "CUDA_VISIBLE_DEVICES": str(rank),
+        "CUDA_VISIBLE_DEVICES": str(rank if gpu is None else gpu),
     }
     argv = [work.ROOT / "trainer" / "launch", "--recipe", path, "--inputs", folder / "in"]
     argv += ["--model", folder / "model", "--out", folder / out, "--node-rank", rank]
@@ -142,3 +143,15 @@ def test_a_killed_gpu_worker_ends_the_other(folder: Path, free_port: int) -> Non
         for process in nodes:
             process.kill()
             process.communicate()
+
+
+def test_two_ranks_share_a_gpu_by_gloo(folder: Path, free_port: int) -> None:
+    """The second rank is shown the first GPU too."""
+    recipe = tiny.train_recipe(updates=10, exchange=tiny.powersgd(dense_updates=2))
+    recipe["transport"] = "gloo"
+    done(*(node(folder, recipe, f"g{rank}", rank, 2, free_port, gpu=0) for rank in range(2)))
+    root = parameter_root(folder / "g0" / "candidate" / "model.safetensors")
+    receipts = [read_json(folder / f"g{rank}" / f"receipt-{rank}.json") for rank in range(2)]
+    assert [receipt["body"]["parameter_root"] for receipt in receipts] == [root, root]
+    golden = json.loads(GOLDEN.read_text())["runs"]["two workers, powersgd"]["losses"]
+    assert losses(folder, "g1", 1) == pytest.approx(golden, rel=2e-3)

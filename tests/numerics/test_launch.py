@@ -298,3 +298,12 @@ def test_sigterm_leaves_nothing_behind(
         for node in nodes:
             node.kill()
             node.communicate()
+
+
+def test_ranks_talk_by_what_the_recipe_says_else_by_what_suits_the_device() -> None:
+    from torch import device
+
+    from trainer.ranks import backend_of
+
+    chosen = [backend_of(said, device(kind)) for said in (None, "gloo") for kind in ("cpu", "cuda")]
+    assert chosen == ["gloo", "nccl", "gloo", "gloo"]

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import BadInput
 from harness.hosts.protocol import HostFacts
-from harness.machine import device_of, threads_of
+from harness.machine import device_of, threads_of, transport_of
 from harness.plan import Plan
 from harness.receipts import ProvisionReceipt
 from harness.strict import build
@@ -43,3 +43,26 @@ def test_a_plan_for_both_trains_on_gpus_where_it_pays_for_them(
 def test_hosts_of_aws_without_a_gpu_are_refused() -> None:
     with pytest.raises(BadInput, match=r"0 host\(s\) show a GPU"):
         device_of(PLAN, provisioned("stack", ()))
+
+
+def two_workers_on_gpus(**more: object) -> Plan:
+    value = aws_plan()
+    value["hosts"]["local"] = {"count": 2, "device": "cuda", **more}
+    return build(Plan, value, where="plan")
+
+
+def test_one_gpu_for_two_workers_is_refused_with_what_would_do() -> None:
+    plan, fleet = two_workers_on_gpus(), provisioned("local", ("NVIDIA H200, 143771 MiB",))
+    with pytest.raises(BadInput, match=r"shows 1 GPU\(s\); NCCL .* 'gloo' lets them share"):
+        device_of(plan, fleet)
+    assert transport_of(plan, fleet) is None
+
+
+def test_two_workers_share_a_gpu_where_the_plan_says_how_they_talk() -> None:
+    plan = two_workers_on_gpus(transport="gloo")
+    fleet = provisioned("local", ("NVIDIA H200, 143771 MiB",))
+    assert device_of(plan, fleet) == "cuda"
+    assert transport_of(plan, fleet) == "gloo"
+    assert transport_of(plan, provisioned("stack", ("NVIDIA L40S, 46068 MiB",))) is None
+    with pytest.raises(BadInput, match=r"shows 0 GPU\(s\)\.$"):
+        device_of(plan, provisioned("local", ()))
