@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from harness.clock import Clock, parse_utc, utc_text
 from harness.errors import Waiting
 from harness.fleet.protocol import FleetSource
-from harness.hosts.protocol import Host
+from harness.hosts.protocol import Host, HostFacts
 from harness.journal import Entry
 from harness.leaving import PACES, Pace, point_of_no_return, slowest
-from harness.receipts import Attempt, Incomplete, PrepareReceipt
+from harness.receipts import Attempt, Incomplete, PrepareReceipt, ProvisionReceipt
 from harness.staging import MOVED
 from harness.study import Receipts, Study
+
+T = TypeVar("T")
 
 
 class TimeToLeave(Waiting):
@@ -41,7 +44,7 @@ class Departure:
     lost: Mapping[str, str] = field(default_factory=dict)
     """Hosts that are gone for good, with what is said of each."""
 
-    def due(self, hosts: Sequence[Host] = ()) -> Incomplete | None:
+    def due(self, hosts: Sequence[Host | HostFacts] = ()) -> Incomplete | None:
         """Why nothing more is to be measured on these hosts; null while it can be."""
         for host in hosts:
             if host.name in self.lost:
@@ -70,6 +73,27 @@ def departure_of(study: Study, done: Receipts, fleet: FleetSource) -> Departure:
         pace.fixed_s,
     )
     return Departure(study.clock, at, fleet.deadline_utc, study.lost())
+
+
+def while_there_is_time(study: Study, done: Receipts, work: Callable[[], T]) -> T:
+    """What is done on hosts before any arm begins. Raises TimeToLeave in its place.
+
+    Hosts end at their deadline, so a failure to reach or use them is no failure of theirs once only
+    preserving fits. A development run has nothing to preserve: its error stays what it was.
+    """
+    provisioned = done.of(ProvisionReceipt)
+    departure = departure_of(study, done, study.fleet(provisioned))
+    needed = provisioned.hosts[: study.plan.workers]
+    if due := departure.due(needed):
+        raise TimeToLeave(due)
+    try:
+        return work()
+    except TimeToLeave:
+        raise
+    except Waiting:
+        if due := departure.due(needed):
+            raise TimeToLeave(due) from None
+        raise
 
 
 def rates_of(entries: Sequence[Entry]) -> list[tuple[int, float]]:

@@ -19,8 +19,6 @@ from harness.receipts import (
     PushReceipt,
     SelectReceipt,
     ServeReceipt,
-    TrainReceipt,
-    Unfinished,
 )
 from harness.report.evidence import Commit
 from harness.stages.select import require_selection, selection_path
@@ -52,7 +50,8 @@ def materialise(study: Study, done: Receipts) -> Path:
     _arms(folder, done)
     _commits(study, folder, done)
     source.gather(study.loaded, folder / "source")
-    for host in done.of(PushReceipt).hosts:
+    pushed = done.find(PushReceipt)
+    for host in pushed.hosts if pushed else ():
         path = folder / "environments" / f"{host.host}.json"
         path.parent.mkdir(exist_ok=True)
         contract.write_json(path, host.environment_manifest)
@@ -79,7 +78,7 @@ def abridge(log: Path) -> None:
 def named_files(done: Receipts) -> list[Artifact]:
     """Stored losses, answers, scores, serving records, logs; their name is their place here."""
     found: list[Artifact] = []
-    for arm in done.of(TrainReceipt).arms:
+    for arm in done.arms:
         found += arm.losses
         for attempt in arm.attempts:
             found += attempt.logs
@@ -88,7 +87,7 @@ def named_files(done: Receipts) -> list[Artifact]:
         found += [*model.answers, *model.retention, model.scores]
         for attempt in model.attempts:
             found += attempt.logs
-    for begun in _unfinished(done):
+    for begun in done.unfinished:
         found += begun.losses
         for attempt in begun.attempts:
             found += attempt.logs
@@ -106,14 +105,8 @@ def _evaluations(evaluated: EvaluateReceipt | None) -> tuple[ModelScores, ...]:
     return (*evaluated.models, *([evaluated.floor] if evaluated.floor else []))
 
 
-def _unfinished(done: Receipts) -> tuple[Unfinished, ...]:
-    evaluated = done.find(EvaluateReceipt)
-    in_evaluation = evaluated.unfinished if evaluated else None
-    return (*(done.of(TrainReceipt).unfinished or ()), *(in_evaluation or ()))
-
-
 def _arms(folder: Path, done: Receipts) -> None:
-    for arm in done.of(TrainReceipt).arms:
+    for arm in done.arms:
         for rank in arm.ranks:
             contract.write_json(
                 folder / "arms" / arm.arm / f"receipt-{rank.rank}.json", rank.to_json()

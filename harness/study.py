@@ -141,6 +141,18 @@ class Receipts:
         return found
 
     @property
+    def arms(self) -> tuple[r.ArmRecord, ...]:
+        """Arms that have their candidate; none where training never began."""
+        trained = self.find(r.TrainReceipt)
+        return trained.arms if trained else ()
+
+    @property
+    def unfinished(self) -> tuple[r.Unfinished, ...]:
+        """Arms and evaluations that had begun when the study had to end."""
+        stages = (self.find(r.TrainReceipt), self.find(r.EvaluateReceipt))
+        return tuple(one for stage in stages if stage for one in stage.unfinished or ())
+
+    @property
     def incomplete(self) -> r.Incomplete | None:
         """Why the study had to end early; null while it has not."""
         return next((x.incomplete for x in self.by_stage.values() if x.incomplete), None)

@@ -61,7 +61,7 @@ class Measurements:
 def read_measurements(
     evidence_folder: Path,
     plan: Plan,
-    train: TrainReceipt,
+    train: TrainReceipt | None,
     evaluate: EvaluateReceipt | None,
     prepared: Prepared,
     *,
@@ -71,13 +71,13 @@ def read_measurements(
     """Read models/NAME/scores.jsonl, models/NAME/retention-PROBE.jsonl, arms/ARM/losses-0.jsonl and
     serving/PHASE/.
 
-    Without `evaluate` no model was scored. `microbatches` is what probe chose
-    (ProbeReceipt.microbatch), for arms that declare none; 0 is not known. A file, case or document
-    that is missing is remembered and fails the decisions that need it. Raises BadInput for a file
-    or receipt that is malformed.
+    Without `train` no arm was trained, without `evaluate` no model was scored. `microbatches` is
+    what probe chose (ProbeReceipt.microbatch), for arms that declare none; 0 is not known. A file,
+    case or document that is missing is remembered and fails the decisions that need it. Raises
+    BadInput for a file or receipt that is malformed.
     """
     chosen = microbatches or {}
-    records = {record.arm: record for record in train.arms}
+    records = {record.arm: record for record in (train.arms if train else ())}
     scored = {scores.name: scores for scores in evaluate.models} if evaluate else {}
     return Measurements(
         models={

@@ -29,13 +29,14 @@ def decide(study: Study, done: Receipts, stamp: Stamp) -> DecideReceipt:
     """Compute all statistics from the stored answers, losses and receipts."""
     folder = materialise(study, done)
     prepared = load_file(Prepared, study.prepared_path)
+    probed = done.find(ProbeReceipt)
     measured = read_measurements(
         folder,
         study.plan,
-        done.of(TrainReceipt),
+        done.find(TrainReceipt),
         done.find(EvaluateReceipt),
         prepared,
-        microbatches=done.of(ProbeReceipt).microbatch,
+        microbatches=probed.microbatch if probed else None,
         serve=done.find(ServeReceipt),
     )
     decisions = decided_of(study.plan, measured, incomplete=done.incomplete is not None)
@@ -74,7 +75,7 @@ def _shortfall(study: Study, done: Receipts, decisions: tuple[Decided, ...]) -> 
     """What was not done; null in a study that ran to its end."""
     if done.incomplete is None:
         return None
-    trained = {arm.arm for arm in done.of(TrainReceipt).arms}
+    trained = {arm.arm for arm in done.arms}
     decided = {each.name for each in decisions}
     return Shortfall(
         because=done.incomplete.because,
@@ -98,7 +99,7 @@ def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predic
     """What `harness check` predicts, beside what was observed so far."""
     report = check_plan(study.loaded, fleet_kind=study.fleet_kind, prepared=prepared)
     observed: dict[str, float] = {name: r.seconds for name, r in done.by_stage.items()}
-    for arm in done.of(TrainReceipt).arms:
+    for arm in done.arms:
         observed[f"train {arm.arm}"] = arm.attempts[-1].seconds
     evaluated, served = done.find(EvaluateReceipt), done.find(ServeReceipt)
     for model in evaluated.models if evaluated else ():

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal
 
 from harness import jobs, machine, recipes
 from harness.clock import parse_utc
+from harness.departure import TimeToLeave, departure_of, while_there_is_time
 from harness.errors import Waiting
 from harness.group_job import command_line, job_environment
 from harness.hosts.protocol import Host
 from harness.plan.sizes import checkpoint_disk_bytes
 from harness.prepared import Prepared
 from harness.receipts import (
+    Allowance,
     Line,
     PreflightReceipt,
     ProvisionReceipt,
@@ -41,28 +45,23 @@ LINK_TRIES = 20
 
 
 def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
-    """Look at every host. Raises Waiting naming the first line that fails."""
+    """Look at every host. Raises Waiting naming the first line that fails. Past the point of no
+    return the receipt holds what was seen by then."""
     provisioned = done.of(ProvisionReceipt)
-    hosts = ready_hosts(study, done)
     device = machine.device_of(study.plan, provisioned)
-    lines = [line for host in hosts for line in _host(study, done, host)]
-    lines += _deadlines(study, done)
-    lines += route_lines(study, hosts)
-    counted = tuple(each for host in hosts for each in allowances(study, host, hosts))
-    lines += map(allowance_line, counted)
-    lines += _links(hosts)
-    lines += _dry_runs(study, done, hosts, device)
-    lines += dry_run(study, hosts, done.of(PushReceipt).hosts, device)
-    lines += check_together(study, done, hosts[: study.plan.workers], device, "preflight")
-    bad = [line for line in lines if not line.ok]
-    if bad:
-        raise Waiting(
-            f"preflight '{bad[0].check}' found {bad[0].observed} where {bad[0].required} is needed",
-            where=bad[0].host,
-            next_command=study.again(),
-        )
-    disks = read_ahead_lines(study, hosts, "training")
-    notes = tuple(f"{each.host}, {each.check}: {each.observed}" for each in disks if not each.ok)
+    looks = _Looks()
+    try:
+        while_there_is_time(study, done, lambda: _look(study, done, device, looks))
+    except TimeToLeave as left:
+        if study.development:
+            raise
+        return PreflightReceipt(
+            **stamp.close(), device=device, lines=tuple(looks.lines),
+            allowances=tuple(looks.counted), incomplete=left.incomplete,
+        )  # fmt: skip
+    notes = tuple(
+        f"{each.host}, {each.check}: {each.observed}" for each in looks.disks if not each.ok
+    )
     if study.fleet_kind == "local":
         notes = (
             "read-ahead and interface allowance are not applicable to workers on one computer",
@@ -76,9 +75,43 @@ def preflight(study: Study, done: Receipts, stamp: Stamp) -> PreflightReceipt:
         **stamp.close(),
         notes=notes,
         device=device,
-        lines=(*lines, *disks),
-        allowances=counted,
+        lines=(*looks.lines, *looks.disks),
+        allowances=tuple(looks.counted),
     )
+
+
+@dataclass
+class _Looks:
+    """What was seen so far."""
+
+    lines: list[Line] = field(default_factory=list)
+    counted: list[Allowance] = field(default_factory=list)
+    disks: tuple[Line, ...] = ()
+
+
+def _look(study: Study, done: Receipts, device: Literal["cpu", "cuda"], seen: _Looks) -> None:
+    hosts, lines = ready_hosts(study, done), seen.lines
+    departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
+    for host in hosts:
+        lines += _host(study, done, host)
+    lines += _deadlines(study, done)
+    lines += route_lines(study, hosts)
+    for host in hosts:
+        seen.counted += allowances(study, host, hosts)
+    lines += map(allowance_line, seen.counted)
+    lines += _links(hosts)
+    lines += _dry_runs(study, done, hosts, device)
+    lines += dry_run(study, hosts, done.of(PushReceipt).hosts, device)
+    together = hosts[: study.plan.workers]
+    lines += check_together(study, done, together, device, "preflight", departure.due)
+    bad = [line for line in lines if not line.ok]
+    if bad:
+        raise Waiting(
+            f"preflight '{bad[0].check}' found {bad[0].observed} where {bad[0].required} is needed",
+            where=bad[0].host,
+            next_command=study.again(),
+        )
+    seen.disks = read_ahead_lines(study, hosts, "training")
 
 
 def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from harness import preservation
+from harness.clock import parse_utc
 from harness.errors import Leaked
 from harness.evidence_folder import named_files
+from harness.hosts.protocol import Host
 from harness.preservation import Certificate
 from harness.receipts import (
     PrepareReceipt,
@@ -12,7 +14,6 @@ from harness.receipts import (
     ProvisionReceipt,
     PushReceipt,
     SealReceipt,
-    TrainReceipt,
 )
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
@@ -46,7 +47,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         reader=reader,
         objects=certificate.objects,
         bytes=sum(each.bytes for each in certificate.objects),
-        lost=tuple(each for one in done.of(TrainReceipt).unfinished or () for each in one.lost),
+        lost=tuple(each for one in done.unfinished for each in one.lost),
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,
@@ -57,10 +58,11 @@ def manifest(done: Receipts) -> tuple[Artifact, ...]:
     """What must be preserved: inputs, candidates, answers, losses, logs and, last, the archive."""
     candidates = [
         each.model_copy(update={"name": f"candidates/{arm.arm}/{each.name}"})
-        for arm in done.of(TrainReceipt).arms
+        for arm in done.arms
         for each in arm.candidate.files
     ]
-    brought = {each.sha256: each.version for each in done.of(PushReceipt).stored}
+    pushed = done.find(PushReceipt)
+    brought = {each.sha256: each.version for each in (pushed.stored if pushed else ())}
     prepared = [
         each if each.version else each.model_copy(update={"version": brought.get(each.sha256)})
         for each in done.of(PrepareReceipt).prepared_files
@@ -71,9 +73,8 @@ def manifest(done: Receipts) -> tuple[Artifact, ...]:
 def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Certificate, str]:
     """The certificate, and who read."""
     listing = study.work / "manifest.json"
-    lost = study.lost()
-    standing = [host for host in ready_hosts(study, done) if host.name not in lost]
-    if study.fleet_kind != "stack" or not standing:
+    standing = _standing(study, done)
+    if not standing:
         study.progress.note("reading everything back in another process")
         found = preservation.read_here(study.store, rows, listing)
         return found, "another process on this computer"
@@ -82,6 +83,19 @@ def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Cer
     found = preservation.read_on(host, study.store, rows, listing)
     fleet = done.of(ProvisionReceipt).fleet
     return found, f"{host.name} of the fleet {fleet}, beside the bucket"
+
+
+def _standing(study: Study, done: Receipts) -> list[Host]:
+    """Hosts that read beside the bucket: the stack's, while they stand. Those of a fleet whose
+    deadline passed have ended, and what nothing was pushed to cannot read."""
+    pushed = done.find(PushReceipt)
+    if study.fleet_kind != "stack" or pushed is None or not pushed.hosts:
+        return []
+    deadline_utc = study.fleet(done.of(ProvisionReceipt)).deadline_utc
+    if study.clock.now() >= parse_utc(deadline_utc):
+        return []
+    lost = study.lost()
+    return [host for host in ready_hosts(study, done) if host.name not in lost]
 
 
 def _require_whole(study: Study, certificate: Certificate) -> None:

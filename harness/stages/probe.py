@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from harness import jobs, machine, outputs, recipes
+from harness.departure import Departure, TimeToLeave, departure_of, while_there_is_time
 from harness.errors import Waiting
 from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
@@ -12,6 +13,7 @@ from harness.plan import Plan
 from harness.plan.recipe import Arm
 from harness.rank_bodies import ProbeBody, body_of, read_rank_receipt
 from harness.receipts import (
+    Incomplete,
     PreflightReceipt,
     ProbeReceipt,
     ProvisionReceipt,
@@ -34,32 +36,41 @@ a row's activations must fit beside everything else."""
 def probe(study: Study, done: Receipts, stamp: Stamp) -> ProbeReceipt:
     """Try each arm's microbatch; a smaller one is tried after a failure.
 
-    Raises Waiting when no microbatch works.
+    Raises Waiting when no microbatch works. Past the point of no return the receipt holds the
+    trials that were made by then, the stopped one too.
     """
-    hosts = ready_hosts(study, done)
     trials: list[Trial] = []
     chosen: dict[str, int] = {}
+    incomplete: Incomplete | None = None
+    try:
+        while_there_is_time(study, done, lambda: _try_all(study, done, trials, chosen))
+    except TimeToLeave as left:
+        if study.development:
+            raise
+        incomplete = left.incomplete
+    return ProbeReceipt(
+        **stamp.close(), trials=tuple(trials), microbatch=chosen, incomplete=incomplete
+    )
+
+
+def _try_all(study: Study, done: Receipts, trials: list[Trial], chosen: dict[str, int]) -> None:
+    """Fills `trials` and, by arm, `chosen`."""
+    hosts = ready_hosts(study, done)
+    departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
     for arm in study.plan.arms:
-        tried = _arm(study, done, arm, hosts[: arm.workers])
-        trials += tried
-        if not tried[-1].ok:
+        for size in sizes(study.plan, arm, done.of(PreflightReceipt).device):
+            if due := departure.due():
+                raise TimeToLeave(due)
+            trials.append(_trial(study, done, arm, hosts[: arm.workers], size, departure))
+            if trials[-1].ok:
+                break
+        if not trials[-1].ok:
             raise Waiting(
-                f"no microbatch of arm '{arm.name}' runs on these hosts: {tried[-1].why}",
+                f"no microbatch of arm '{arm.name}' runs on these hosts: {trials[-1].why}",
                 where=str(study.folder / "logs"),
                 next_command=study.again(),
             )
-        chosen[arm.name] = tried[-1].microbatch
-    return ProbeReceipt(**stamp.close(), trials=tuple(trials), microbatch=chosen)
-
-
-def _arm(study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...]) -> list[Trial]:
-    device = done.of(PreflightReceipt).device
-    trials: list[Trial] = []
-    for size in sizes(study.plan, arm, device):
-        trials.append(_trial(study, done, arm, hosts, size))
-        if trials[-1].ok:
-            break
-    return trials
+        chosen[arm.name] = trials[-1].microbatch
 
 
 def sizes(plan: Plan, arm: Arm, device: str) -> list[int]:
@@ -89,8 +100,9 @@ def _accept(study: Study, group: GroupJob) -> None:
 
 
 def _trial(
-    study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...], microbatch: int
-) -> Trial:
+    study: Study, done: Receipts, arm: Arm, hosts: tuple[Host, ...], microbatch: int,
+    departure: Departure,
+) -> Trial:  # fmt: skip
     provisioned = done.of(ProvisionReceipt)
     fleet = study.fleet(provisioned)
     updates = PACKED_TRIAL_UPDATES if study.plan.recipe.packed else TRIAL_UPDATES
@@ -111,6 +123,7 @@ def _trial(
         limit_s=TRIAL_S,
         label=f"probe {arm.name}, microbatch {microbatch}",
         heartbeat=False,
+        leave=departure.due,
         accept=lambda one: _accept(study, one),
     )
     attempt = jobs.run_group(study, fleet, group)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from harness.admission import Bound, admit
+from harness.clock import parse_utc
 from harness.errors import BadInput, Refused, command
-from harness.fleet.protocol import FleetSource
+from harness.fleet.protocol import Deadline, FleetSource
 from harness.fleet.sources import Admitted, FleetTerms
-from harness.receipts import CommitReceipt, ProvisionReceipt
+from harness.receipts import CommitReceipt, Incomplete, ProvisionReceipt
 from harness.stages.commit import require_commitment
 from harness.stages.stamp import Stamp
 from harness.strict import Model
@@ -34,6 +35,8 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
             count=count,
         )
     )
+    if study.clock.now() >= parse_utc(fleet.deadline_utc) and not study.development:
+        return _too_late(study, stamp, fleet, bound)
     _arm(study, fleet)
     deadlines = fleet.deadlines()
     for deadline in deadlines:
@@ -53,6 +56,23 @@ def provision(study: Study, done: Receipts, stamp: Stamp) -> ProvisionReceipt:
         deadlines=deadlines,
         worst_case_usd=bound.total_usd,
         ceiling_usd=study.plan.budget.ceiling_usd,
+    )
+
+
+def _too_late(study: Study, stamp: Stamp, fleet: FleetSource, bound: Bound) -> ProvisionReceipt:
+    """A run that stopped here and is taken up after its deadline, which never moves."""
+    why = f"the deadline at {fleet.deadline_utc} passed before the hosts were looked at"
+    inner = Deadline(kind="inner", applies=True, at_utc=fleet.deadline_utc, armed=False, proof=why)
+    mine = fleet.hosts() if fleet.kind != "stack" else ()
+    return ProvisionReceipt(
+        **stamp.close(),
+        fleet_kind=fleet.kind,
+        fleet=fleet.id,
+        hosts=tuple(host.facts() for host in mine),
+        deadlines=(inner,),
+        worst_case_usd=bound.total_usd,
+        ceiling_usd=study.plan.budget.ceiling_usd,
+        incomplete=Incomplete(because="deadline", why=why),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import environments, source
+from harness.departure import TimeToLeave, while_there_is_time
 from harness.errors import Refused, command
 from harness.hosts.protocol import Host
 from harness.inputs.layout import is_operator_side
 from harness.onhost.s3place import HELPER_ENVIRONMENT, REQUIREMENTS
 from harness.prepared import Prepared
-from harness.receipts import PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
+from harness.receipts import Line, PrepareReceipt, ProvisionReceipt, PushedHost, PushReceipt
 from harness.stages.machines import read_ahead_lines
 from harness.stages.stamp import Stamp
 from harness.staging import bring, moved, on_every, reaches_store
@@ -44,7 +45,8 @@ def host_files(files: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
 
 
 def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
-    """Bring every host to the bound state. Raises Refused when a hash on a host differs."""
+    """Bring every host to the bound state. Raises Refused when a hash on a host differs. Past the
+    point of no return the receipt holds no host, and what the store has is all there is."""
     prepared = load_file(Prepared, study.prepared_path)
     tree = source.gather(study.loaded, study.work / "source")
     if tree.sha256 != prepared.source_sha256:
@@ -56,12 +58,21 @@ def push(study: Study, done: Receipts, stamp: Stamp) -> PushReceipt:
     receipt = done.of(PrepareReceipt)
     stored = _into_bucket(study, receipt)
     write_record(study.store, study.folder)
-    hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
-    disks = read_ahead_lines(study, hosts, "staging")
-    pushed = on_every(
-        hosts,
-        lambda host: bind(study, host, tree, prepared, receipt, key=f"push/{host.name}"),
-    )
+
+    def everywhere() -> tuple[tuple[Line, ...], tuple[PushedHost, ...]]:
+        hosts = study.fleet(done.of(ProvisionReceipt)).hosts()
+        disks = read_ahead_lines(study, hosts, "staging")
+        return disks, on_every(
+            hosts,
+            lambda host: bind(study, host, tree, prepared, receipt, key=f"push/{host.name}"),
+        )
+
+    try:
+        disks, pushed = while_there_is_time(study, done, everywhere)
+    except TimeToLeave as left:
+        if study.development:
+            raise
+        return PushReceipt(**stamp.close(), hosts=(), stored=stored, incomplete=left.incomplete)
     return PushReceipt(
         **stamp.close(),
         notes=tuple(f"{each.host}, {each.check}: {each.observed}" for each in disks if not each.ok),

@@ -49,6 +49,9 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     if not study.development:
         require_commitment(study, done.of(CommitReceipt))
     fleet = study.fleet(done.of(ProvisionReceipt))
+    due = departure_of(study, done, fleet).due()
+    if due and not _begun(study) and not study.development:
+        return TrainReceipt(**stamp.close(), arms=(), incomplete=due)  # no host is needed for it
     hosts = ready_hosts(study, done)
     if departure_of(study, done, fleet).due(hosts) is None:
         jobs.require_deadlines(study, fleet)
@@ -61,6 +64,13 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
         notes += between.told(record.arm, record.attempts, record.lines)
     return TrainReceipt(
         **stamp.close(), notes=notes, arms=arms, unfinished=unfinished, incomplete=incomplete
+    )
+
+
+def _begun(study: Study) -> bool:
+    return any(
+        entry.kind == "intent" and entry.key.startswith("attempt/train/")
+        for entry in study.journal.entries
     )
 
 

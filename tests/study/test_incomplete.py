@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.closing import ClosingRecord
 from harness.receipts import EvaluateReceipt, PreserveReceipt, TrainReceipt
 from harness.results import Results
@@ -107,4 +109,50 @@ def test_what_was_measured_by_then_is_decided_and_the_rest_is_not(make_desk: Mak
     assert results.decisions[0].passed
     assert results.incomplete.not_decided == ("pair-gains",)
     assert report_of(desk)["disagreements"] == []
+    assert desk.harness("verify", str(desk.latest)).code == 0
+
+
+BEFORE_TRAINING = {
+    "provision": ("toy/2*/fleet", "probe"),
+    "push": ("toy/2*/receipts/provision.json", "probe"),
+    "probe": ("toy/2*/fleet/hosts/host-0/jobs/probe.single-4.1/started.json", "train"),
+}
+"""By the stage that the deadline finds: the file that is there then, and a stage that never runs
+(a probe's trial may end in the moment in which it is stopped: then training is not begun)."""
+
+
+@pytest.mark.parametrize("stage", BEFORE_TRAINING)
+def test_a_deadline_that_passes_before_training_ends_the_run_by_itself(
+    make_desk: MakeDesk, stage: str
+) -> None:
+    desk = make_desk()
+    pattern, never = BEFORE_TRAINING[stage]
+    done = run_leaping(desk, pattern)
+    assert done.code == 4, done.err
+    assert "the study is preserved and ended, and not whole" in " ".join(done.err.split())
+    assert "--abandon" not in done.err
+    assert "--again" in done.err
+
+    kept = {path.stem for path in (desk.latest / "receipts").iterdir()}
+    assert {stage, "seal", "preserve", "release", "terminate", "report"} <= kept
+    assert (
+        never not in kept
+        or load_file(TrainReceipt, desk.latest / "receipts" / "train.json").arms == ()
+    )
+    assert not any(job.startswith(("train.", "evaluate.")) for job in jobs_of(desk))
+    results = load_file(Results, desk.latest / "results.json")
+    assert results.incomplete is not None
+    assert results.incomplete.because == "deadline"
+    assert results.incomplete.arms_not_run == ("single", "pair")
+    assert results.incomplete.not_decided == ("pair-gains", "ranks-agree")
+    assert (results.models, results.arms, results.decisions) == ((), (), ())
+    preserved = load_file(PreserveReceipt, desk.latest / "receipts" / "preserve.json")
+    assert {"train.clean.jsonl", "evidence.tar.gz"} <= {o.name for o in preserved.objects if o.ok}
+    closing = load_file(ClosingRecord, desk.latest / "closing.json")
+    assert (closing.release.basis, closing.residue) == ("preserved", ())
+    assert "The study is incomplete." in (desk.latest / "report" / "index.html").read_text()
+
+    before = jobs_of(desk)
+    assert desk.run().code == 4
+    assert jobs_of(desk) == before, "the same command starts nothing"
     assert desk.harness("verify", str(desk.latest)).code == 0
