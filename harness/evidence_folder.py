@@ -2,7 +2,7 @@
 
 Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
 models/NAME/, floor/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
-commits.json, commits/HASH, trees/HASH, tokenizer.json, development.json.
+commits.json, commits/HASH, trees/HASH, statements/, tokenizer.json, development.json.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.receipts import (
     SelectReceipt,
     ServeReceipt,
 )
-from harness.report.evidence import Commit
+from harness.report.evidence import PLAN_COMMITTED, SELECTION_COMMITTED, Commit
 from harness.stages.select import require_selection, selection_path
 from harness.store.protocol import Artifact
 from harness.study import Receipts, Study
@@ -76,8 +76,8 @@ def abridge(log: Path) -> None:
 
 
 def named_files(done: Receipts) -> list[Artifact]:
-    """Stored losses, answers, scores, serving records, logs; their name is their place here."""
-    found: list[Artifact] = []
+    """Stored statements, losses, answers, scores, serving records, logs; a name is a place here."""
+    found = _attested(done)
     for arm in done.arms:
         found += arm.losses
         for attempt in arm.attempts:
@@ -96,6 +96,19 @@ def named_files(done: Receipts) -> list[Artifact]:
         for replica in phase.replicas:
             found += [each for each in (replica.served, replica.log) if each is not None]
     return found
+
+
+def _attested(done: Receipts) -> list[Artifact]:
+    """Statements of the commitments, their signatures, keys, time stamps and certificates."""
+    selected = done.find(SelectReceipt)
+    told = [done.of(CommitReceipt).attestation, selected.attestation if selected else None]
+    return [
+        artifact
+        for one in told
+        if one is not None
+        for artifact in (one.statement, one.signature, one.signer, one.stamp, one.authority)
+        if artifact is not None
+    ]
 
 
 def _evaluations(evaluated: EvaluateReceipt | None) -> tuple[ModelScores, ...]:
@@ -125,13 +138,13 @@ def _commits(study: Study, folder: Path, done: Receipts) -> None:
         for path in committed.paths
     }
     rows = [
-        Commit(what="plan and prepared inputs", commit=committed.commit, branch=committed.branch,
+        Commit(what=PLAN_COMMITTED, commit=committed.commit, branch=committed.branch,
                paths=of_plan)
     ]  # fmt: skip
     if selected is not None:
         path = selection_path(study, committed)
         rows.append(
-            Commit(what="selection", commit=selected.commit, branch=selected.branch,
+            Commit(what=SELECTION_COMMITTED, commit=selected.commit, branch=selected.branch,
                    paths={"selection.json": path})
         )  # fmt: skip
     contract.write_json(folder / "commits.json", [row.to_json() for row in rows])

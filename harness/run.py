@@ -15,6 +15,8 @@ from typing import Literal, NoReturn
 from pydantic import Field
 
 from harness import pipeline
+from harness.attest.choice import NOT_ATTESTED, Attesting
+from harness.attest.commitment import keep_to
 from harness.clock import Clock
 from harness.display.progress import Progress
 from harness.errors import BadInput, HarnessError, Refused
@@ -27,7 +29,7 @@ from harness.plan import LoadedPlan
 from harness.plan.check import check_plan, require_sound
 from harness.plan.kinds import Sha256
 from harness.prices import load_prices
-from harness.receipts import ProvisionReceipt
+from harness.receipts import CommitReceipt, ProvisionReceipt
 from harness.store.choose import choose_store
 from harness.strict import Model, build, load_file
 from harness.study import Receipts, Study
@@ -162,7 +164,7 @@ def open_study(
 def run_plan(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
     *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",
-    lost: Sequence[tuple[str, str]] = (),
+    lost: Sequence[tuple[str, str]] = (), attesting: Attesting = NOT_ATTESTED,
 ) -> tuple[Place, Receipts]:  # fmt: skip
     """Drive the newest run of this plan to its report, or start one, on the chosen hosts.
 
@@ -178,6 +180,7 @@ def run_plan(
         loaded, runs, progress, clock, choice=choice, again=again, notice=notice
     )
     try:
+        study = _attested(study, attesting)
         if lost:
             _record_losses(study, lost)
         done = pipeline.advance(study)
@@ -193,7 +196,7 @@ def run_plan(
 
 def begin_plan(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
-    *, choice: FleetChoice, again: bool = False,
+    *, choice: FleetChoice, again: bool = False, attesting: Attesting = NOT_ATTESTED,
 ) -> None:  # fmt: skip
     """Drive the run through the stages that need no hosts: a plan that cannot begin launches none.
 
@@ -201,9 +204,15 @@ def begin_plan(
     """
     _, study = choose_study(loaded, runs, progress, clock, choice=choice, again=again)
     try:
-        pipeline.advance(study, pipeline.HOSTLESS)
+        pipeline.advance(_attested(study, attesting), pipeline.HOSTLESS)
     finally:
         study.close()
+
+
+def _attested(study: Study, attesting: Attesting) -> Study:
+    """The study with who signs and stamps. Raises when that is not as the run began."""
+    committed = pipeline.recorded(study, "commit")
+    return keep_to(study, attesting, committed if isinstance(committed, CommitReceipt) else None)
 
 
 def _refuse_aws(loaded: LoadedPlan, runs: Path) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from harness import receipts as r
 from harness.admission import FleetKind, hourly_usd
+from harness.attest.choice import NOT_ATTESTED, Attesting
 from harness.clock import Clock
 from harness.display.left import Meter
 from harness.display.progress import Progress
@@ -48,6 +49,8 @@ class Study:
     """A `harness develop` run: nothing is committed and only development cases are scored."""
     abandon: str = ""
     """Why preservation is given up; empty: it is not."""
+    attesting: Attesting = NOT_ATTESTED
+    """Who signs and time-stamps the commitments."""
 
     @property
     def plan(self) -> Plan:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import run as runs_of
+from harness.attest.choice import Attesting, chosen
 from harness.cli.admit import Address
 from harness.cli.app import DEFAULT_RUNS, AsJson, PlanFile, Runs, app, clock, finish, with_runs
 from harness.display.output import print_json, show
@@ -60,6 +61,30 @@ def run(
             help="A command or web hook that is told what happens.",
         ),
     ] = "",
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            envvar="HARNESS_SIGN",
+            help="Sign the commitments with this ed25519 private key.",
+        ),
+    ] = None,
+    timestamp: Annotated[
+        str,
+        typer.Option(
+            "--timestamp",
+            envvar="HARNESS_TIMESTAMP",
+            help="Have the commitments time-stamped by this RFC 3161 authority (URL).",
+        ),
+    ] = "",
+    timestamp_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--timestamp-ca",
+            envvar="HARNESS_TIMESTAMP_CA",
+            help="The authority's root certificate (PEM).",
+        ),
+    ] = None,
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
@@ -68,15 +93,17 @@ def run(
     def work(progress: Progress) -> None:
         loaded, folder = load_plan(plan), runs.resolve()
         choice = _choice(local, hosts, fleet, keep_hosts)
+        attesting = chosen(sign, timestamp, timestamp_ca)
         if abandon is not None:
             _abandon(loaded, folder, progress, choice, abandon, as_json)
             return
         if choice.kind == "stack":
             launch_for = address if up else ""
-            _require_fleet(loaded, folder, choice, progress, launch_for, again=again, quiet=as_json)
+            _require_fleet(loaded, folder, choice, progress, launch_for, again=again, quiet=as_json,
+                           attesting=attesting)  # fmt: skip
         place, _ = runs_of.run_plan(
             loaded, folder, progress, clock(), choice=choice, again=again, notice=notice,
-            lost=[parse_statement(each) for each in lost or ()],
+            lost=[parse_statement(each) for each in lost or ()], attesting=attesting,
         )  # fmt: skip
         progress.close()
         results = _show(place, loaded, as_json)
@@ -103,7 +130,7 @@ def _choice(local: bool, hosts: Path | None, fleet: str, keep_hosts: bool) -> Fl
 
 def _require_fleet(
     loaded: LoadedPlan, runs: Path, choice: FleetChoice, progress: Progress, address: str,
-    *, again: bool, quiet: bool,
+    *, again: bool, quiet: bool, attesting: Attesting,
 ) -> None:  # fmt: skip
     """A run that has no fleet yet needs a living one now: launched for this operator's `address`,
     unless it is ''. Raises Waiting with the next command."""
@@ -123,7 +150,9 @@ def _require_fleet(
     if address and not choice.fleet:
         from harness.cli.up import launched
 
-        runs_of.begin_plan(loaded, runs, progress, clock(), choice=choice, again=again)
+        runs_of.begin_plan(
+            loaded, runs, progress, clock(), choice=choice, again=again, attesting=attesting
+        )
         known = fleet_of_plan(runs, loaded.hash)
         launched(loaded, runs, address, progress, known, quiet=quiet)
     fleet_for(loaded, runs, choice.fleet, clock())

@@ -15,6 +15,7 @@ from harness.errors import command
 from harness.finding import run_folder
 from harness.keep import keep as keep_run
 from harness.publish import publish as publish_evidence
+from harness.verify import Trust
 from harness.verify import verify as verify_evidence
 
 
@@ -38,12 +39,20 @@ def verify(
     path: Annotated[
         Path, typer.Argument(help="A run's folder, evidence/NAME, or an archive (.tar.gz) alone.")
     ],
+    signer: Annotated[
+        Path | None,
+        typer.Option("--signer", help="Public keys, one of which must have signed (.pub file)."),
+    ] = None,
+    timestamp_ca: Annotated[
+        Path | None,
+        typer.Option("--timestamp-ca", help="Certificates (PEM) that time stamps must lead to."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check evidence offline: digests, commitments, scores, statistics, and the report rebuilt."""
 
     def work(progress: Progress) -> None:
-        found = verify_evidence(path)
+        found = verify_evidence(path, _trust(signer, timestamp_ca))
         if as_json:
             print_json(found.to_json())
         else:
@@ -54,6 +63,19 @@ def verify(
                 typer.echo(f"  {phrase}")
 
     finish(work, as_json=as_json)
+
+
+def _trust(signer: Path | None, certificates: Path | None) -> Trust:
+    """What the reader brings. Raises BadInput."""
+    if signer is None and certificates is None:
+        return Trust()
+    from harness.attest.signing import load_public_keys
+    from harness.attest.stamping import load_certificates
+
+    return Trust(
+        signers=load_public_keys(signer) if signer else (),
+        certificates=load_certificates(certificates) if certificates else b"",
+    )
 
 
 @app.command()

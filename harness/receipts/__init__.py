@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness.receipts.base import (
     Attempt,
+    Attestation,
     Cause,
     Incomplete,
     Line,
@@ -65,6 +66,7 @@ __all__ = [
     "Allowance",
     "ArmRecord",
     "Attempt",
+    "Attestation",
     "Candidate",
     "Cause",
     "CommitReceipt",

@@ -75,6 +75,29 @@ class Attempt(Model):
     """What was looked at on its hosts just before it began and after it ended."""
 
 
+class Attestation(Model):
+    """The statement of one commitment, who signed it and when an authority saw it."""
+
+    statement: Artifact
+    signature: Artifact | None = None
+    """A DSSE envelope."""
+    signer: Artifact | None = None
+    """The public key, as an OpenSSH line."""
+    key: str | None = None
+    """Its fingerprint, as `ssh-keygen -l` prints it."""
+    stamp: Artifact | None = None
+    """An RFC 3161 reply."""
+    authority: Artifact | None = None
+    """The certificates (PEM) that the reply leads to."""
+    authority_url: str | None = None
+    stamped_utc: str | None = None
+    """The time in the stamp."""
+    asked_utc: str | None = None
+    """The operator's clock when the stamp came."""
+    missing: str | None = None
+    """Why there is no stamp although one was asked for."""
+
+
 class Unfinished(Model):
     """Work that had begun when the study had to end, and what of it was kept."""
 

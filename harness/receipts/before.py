@@ -10,7 +10,7 @@ from harness.fleet.protocol import Deadline
 from harness.hosts.protocol import HostFacts
 from harness.plan.kinds import CountOrZero, Money, Sha256
 from harness.prepared import TargetCounts
-from harness.receipts.base import Line, Receipt
+from harness.receipts.base import Attestation, Line, Receipt
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -37,6 +37,8 @@ class CommitReceipt(Receipt):
     base: str | None = None
     """The commit it stands on; null for a first commit."""
     paths: tuple[str, ...]
+    attestation: Attestation | None = None
+    """Signature and time stamp, where the user asked for them."""
 
 
 class ProvisionReceipt(Receipt):

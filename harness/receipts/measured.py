@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.plan.kinds import CountOrZero, Sha256
-from harness.receipts.base import Attempt, Line, RankReceipt, Receipt, Unfinished
+from harness.receipts.base import Attempt, Attestation, Line, RankReceipt, Receipt, Unfinished
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -53,6 +53,8 @@ class SelectReceipt(Receipt):
     branch: str
     candidates: dict[str, Sha256]
     """Parameter roots by name, 'reference' among them."""
+    attestation: Attestation | None = None
+    """Signature and time stamp, where the user asked for them."""
 
 
 class ModelScores(Model):

@@ -14,7 +14,14 @@ from harness.measuring.rows import RetentionLine, ScoreLine
 from harness.plan import Plan
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
-from harness.receipts import RankReceipt, Receipt, StageName
+from harness.receipts import (
+    Attestation,
+    CommitReceipt,
+    RankReceipt,
+    Receipt,
+    SelectReceipt,
+    StageName,
+)
 from harness.results import Results, Tally
 from harness.strict import Model
 
@@ -24,11 +31,15 @@ AFTER_SEAL: tuple[StageName, ...] = ("seal", "preserve", "release", "terminate")
 R = TypeVar("R", bound=Receipt)
 
 
+PLAN_COMMITTED = "plan and prepared inputs"
+SELECTION_COMMITTED = "selection"
+
+
 class Commit(Model):
     """One commitment in git."""
 
     what: str
-    """'plan and prepared inputs', 'selection', ..."""
+    """PLAN_COMMITTED or SELECTION_COMMITTED."""
     commit: str
     branch: str
     paths: dict[str, str] = Field(default_factory=dict)
@@ -110,6 +121,13 @@ class Evidence:
     def models(self) -> tuple[str, ...]:
         """The reference, then the arms in running order."""
         return (REFERENCE, *self.plan.arm_names)
+
+    @property
+    def attestations(self) -> dict[str, Attestation]:
+        """What was recorded of signature and time stamp, by what was committed."""
+        committed, selected = self.receipt(CommitReceipt), self.receipt(SelectReceipt)
+        told = {PLAN_COMMITTED: committed, SELECTION_COMMITTED: selected}
+        return {what: one.attestation for what, one in told.items() if one and one.attestation}
 
     def receipt(self, kind: type[R]) -> R | None:
         """The receipt of that type, or None when its stage did not run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.closing import ClosingRecord
 from harness.display import words
 from harness.receipts import (
+    Attestation,
     PreflightReceipt,
     ProvisionReceipt,
     PushReceipt,
@@ -96,8 +97,10 @@ def commitments(evidence: Evidence) -> Table:
     selection = select.selection_sha256 if select else None
     meaning = "names every candidate; committed before any test case was scored"
     rows.append(_hash("selection file", selection, "receipt select", meaning))
+    told = evidence.attestations
     rows += [
-        _hash(c.what, c.commit, "commits.json", f"branch {c.branch}") for c in evidence.commits
+        _hash(c.what, c.commit, "commits.json", f"branch {c.branch}{_attested(told.get(c.what))}")
+        for c in evidence.commits
     ]
     roots = {m.name: m.parameter_root for m in results.models}
     roots = roots or {a.name: a.parameter_root for a in results.arms}
@@ -108,6 +111,14 @@ def commitments(evidence: Evidence) -> Table:
         rows.append(_hash("evidence archive", archive.sha256, CLOSING, where))
     return Table("commitments", "Commitments", ("what", "hash"), tuple(rows),
         words=frozenset({"hash"}))  # fmt: skip
+
+
+def _attested(told: Attestation | None) -> str:
+    """What is said of signature and time stamp of a commitment."""
+    signed = f"; signed by {told.key}" if told and told.key else ""
+    if told is None or told.stamped_utc is None:
+        return signed
+    return f"{signed}; time-stamped {told.stamped_utc} by {told.authority_url}"
 
 
 def _hash(header: str, value: str | None, source: str, note: str = "") -> Row:

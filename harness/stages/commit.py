@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 
 from harness import commitments, source
+from harness.attest.commitment import attest
 from harness.circumstances import circumstances
 from harness.errors import Refused, command
 from harness.prepared import Prepared
 from harness.receipts import CommitReceipt, PrepareReceipt
+from harness.report.evidence import PLAN_COMMITTED
 from harness.stages.stamp import Stamp
 from harness.strict import Model, load_file
 from harness.study import Receipts, Study
@@ -58,14 +60,16 @@ def commit(study: Study, done: Receipts, stamp: Stamp) -> CommitReceipt:
         "commit/plan", Committed, intent={"paths": sorted(files)}, act=act, adopt=lambda: None
     )
     commitments.require_content(repository, made.commit, files)
+    attested, said = attest(study, "plan", what=PLAN_COMMITTED, commit=made.commit, files=files)
     return CommitReceipt(
         **stamp.close(),
-        notes=notes,
+        notes=(*notes, *said),
         repository="made" if repository.made else "found",
         branch=commitments.branch_of(study.run).removeprefix("refs/heads/"),
         commit=made.commit,
         base=base,
         paths=tuple(sorted(files)),
+        attestation=attested,
     )
 
 

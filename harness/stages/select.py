@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from harness import commitments
+from harness.attest.commitment import attest
 from harness.errors import Refused
 from harness.prepared import Prepared
 from harness.receipts import CommitReceipt, SelectReceipt, TrainReceipt
+from harness.report.evidence import SELECTION_COMMITTED
 from harness.selection import Selected, Selection
 from harness.stages.commit import Committed, require_commitment
 from harness.stages.stamp import Stamp
@@ -34,9 +36,15 @@ def select(study: Study, done: Receipts, stamp: Stamp) -> SelectReceipt:
     commitments.require_ancestor(
         repository, committed.commit, made.commit, "the selection does not follow the plan"
     )
+    attested, notes = attest(
+        study, "selection", what=SELECTION_COMMITTED, commit=made.commit, files=files,
+        of_plan=committed.attestation,
+    )  # fmt: skip
     roots = {name: each.parameter_root for name, each in selection.candidates.items()}
     return SelectReceipt(
         **stamp.close(),
+        notes=notes,
+        attestation=attested,
         selection_sha256=contract.sha256(data),
         commit=made.commit,
         branch=committed.branch,

@@ -6,6 +6,7 @@
 3. Inputs and source: their hashes are those that prepared.json committed to.
 4. Commitments: raw git objects give the names that were recorded, hold the archive's files, and the
    selection's commit leads back to the plan's; what was scored is what the selection names.
+   Where they are signed or time-stamped, signature and stamp hold.
 5. Scores: every answer is decoded and scored again, by both code paths.
 6. Statistics: counts, measurements and decisions are worked out again.
 7. The report is built again and compared: byte for byte, or figure by figure with the report of an
@@ -36,6 +37,7 @@ from harness.seal.index import Index
 from harness.strict import Model, load_file
 from harness.validation.everything import check_everything
 from harness.validation.report import ValidationReport, merge
+from harness.verify.attested import NOTHING, Trust, check_attested
 from harness.verify.inputs import check_inputs
 from harness.verify.order import check_commitments, check_selection
 from harness.verify.rebuilt import compare_report
@@ -45,7 +47,6 @@ from harness.verify.sums import SUMS, check_sums
 ARCHIVE = "evidence.tar.gz"
 CANNOT = (
     "the neural computation: that the candidates answer so, and were trained so",
-    "the clock: commit dates are set by whoever commits; the order is proved, not the time",
     "that nothing ran outside the record",
 )
 
@@ -72,13 +73,14 @@ class _Opened:
     cannot: tuple[str, ...]
 
 
-def verify(path: Path) -> Verified:
+def verify(path: Path, trust: Trust = NOTHING) -> Verified:
     """Check a run's folder, evidence/NAME, or an archive alone (its closing record is then 'not
-    run' and its report is not compared)."""
+    run' and its report is not compared). `trust` is what the reader knows of signer and authority.
+    """
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, trust)
     with tempfile.TemporaryDirectory(prefix="harness-verify-") as work:
-        opened = _open(path, Path(work) / "evidence", None, None)
+        opened = _open(path, Path(work) / "evidence", None, None, trust)
         build_report(opened.evidence, raster=False)
     tar = _tar_sha256(path)
     return Verified(
@@ -94,13 +96,13 @@ def verify(path: Path) -> Verified:
     )
 
 
-def _folder(folder: Path) -> Verified:
+def _folder(folder: Path, trust: Trust) -> Verified:
     sums = check_sums(folder)
     closing_path = folder / "closing.json"
     closing = load_file(ClosingRecord, closing_path, next_command="harness keep RUN")
     with tempfile.TemporaryDirectory(prefix="harness-verify-") as work:
         unpacked = Path(work) / "evidence"
-        opened = _open(folder / ARCHIVE, unpacked, closing.archive.sha256, closing_path)
+        opened = _open(folder / ARCHIVE, unpacked, closing.archive.sha256, closing_path, trust)
         compared = compare_report(folder, unpacked, opened.evidence, closing)
     cannot = [*CANNOT, *opened.cannot]
     if sums is None:
@@ -120,11 +122,14 @@ def _folder(folder: Path) -> Verified:
     )
 
 
-def _open(archive: Path, unpacked: Path, expected: str | None, closing: Path | None) -> _Opened:
+def _open(
+    archive: Path, unpacked: Path, expected: str | None, closing: Path | None, trust: Trust
+) -> _Opened:
     index = extract(archive, unpacked, expected_tar_sha256=expected)
     evidence = load_evidence(unpacked, closing)
     inputs = check_inputs(unpacked, evidence.prepared)
     order = check_commitments(unpacked, evidence.commits)
+    attested, unattested = check_attested(unpacked, evidence, trust)
     _check_selected(unpacked, evidence)
     answers = check_scored(evidence)
     checks, cannot = _second_reading(unpacked, evidence)
@@ -138,11 +143,12 @@ def _open(archive: Path, unpacked: Path, expected: str | None, closing: Path | N
             f"members   {len(index.members)} files, each with its hash",
             *inputs,
             *order.lines,
+            *attested,
             f"answers   {answers} scored again, the same",
             *checks,
             f"decisions {len(evidence.results.decisions)} worked out again, the same",
         ),
-        (*order.cannot, *cannot),
+        (*unattested, *order.cannot, *cannot),
     )
 
 
