@@ -29,7 +29,12 @@ check: $(VENV)/.dev
 	$(call timed,$(BIN)/ruff check $(ROOMS) && $(BIN)/ruff format --check $(ROOMS) && \
 	  $(BIN)/mypy $(ROOMS) && $(BIN)/python tests/ignores.py)
 
-unit: $(VENV)/.dev
+# A small time-stamp authority and keys of tests.
+OPENSSL := /usr/bin/openssl
+$(OPENSSL):
+	apt-get update -q && apt-get install -q -y --no-install-recommends openssl
+
+unit: $(VENV)/.dev $(OPENSSL)
 	$(call timed,$(BIN)/python -m pytest tests/unit $(BOTH) --durations=5)
 
 # The report in a real browser; a machine without it gets it, nothing is skipped.
@@ -60,7 +65,7 @@ ssh: $(VENV)/.dev $(SSH_PARTS)
 $(SSH_PARTS):
 	apt-get update -q && apt-get install -q -y --no-install-recommends openssh-server openssh-client iproute2
 
-study-tests: $(VENV)/.dev
+study-tests: $(VENV)/.dev $(OPENSSL)
 	$(call timed,$(BIN)/python -m pytest tests/study $(BOTH) --durations=5)
 
 $(UV): requirements/uv.txt
