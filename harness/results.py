@@ -107,7 +107,9 @@ class PhaseResult(Model):
     """Closed loop: requests that are out at once."""
     arrivals_per_s: float | None = None
     """Open loop: requests that come in a second, on average."""
-    outcome: Literal["passed", "failed"]
+    outcome: Literal["passed", "failed", "cut"]
+    """cut: it had to leave before its end. Its figures are of what was answered by then, and decide
+    nothing."""
     why: str
     requests: CountOrZero
     answered: CountOrZero
@@ -137,6 +139,8 @@ class PhaseResult(Model):
     """Of the others, the ones that first differ where the two top logits tie within rounding."""
     agreement: float | None = None
     """Share of requests that were answered, with the same tokens as in every other phase."""
+    uncounted: bool = False
+    """The client's record of a cut phase could not be had: counts of requests say nothing."""
 
 
 class Shortfall(Model):

@@ -172,14 +172,15 @@ def _serving(phases: Sequence[PhaseResult]) -> list[RenderableType]:
         rate = phase.requests_per_s
         table.add_row(
             Text(clean(phase.name)),
-            f"{phase.answered} / {phase.requests}",
+            "not known" if phase.uncounted else f"{phase.answered} / {phase.requests}",
             words.NOT_RUN if rate is None else f"{rate:.2f}",
             _seconds(phase.latency_s.get("p50")),
             _seconds(phase.latency_s.get("p95")),
             str(phase.first_failures),
         )
         if phase.why:
-            table.add_row(Text(clean(f"  failed: {phase.why}"), overflow="fold"))
+            said = phase.why if phase.outcome == "cut" else f"failed: {phase.why}"
+            table.add_row(Text(clean(f"  {said}"), overflow="fold"))
     return [table, Text("")]
 
 

@@ -115,6 +115,7 @@ def summarise(
         same_tokens=agreement.same,
         near_ties=agreement.near_ties,
         agreement=agreement.same / len(fates) if agreement.compared and fates else None,
+        uncounted=record.uncounted,
     )
 
 

@@ -36,5 +36,7 @@ def _phase(question: Question, name: str) -> PhaseResult:
         if phase.name == name:
             if phase.outcome == "failed":
                 raise Missing(f"the phase '{name}' failed: {phase.why}")
+            if phase.outcome == "cut":
+                raise NotMeasured(f"the phase '{name}' was {phase.why}")
             return phase
     raise NotMeasured("serving did not run")

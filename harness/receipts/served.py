@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.plan.kinds import CountOrZero, NotNegative, Sha256
-from harness.receipts.base import RankReceipt, Receipt
+from harness.receipts.base import Incomplete, RankReceipt, Receipt
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -67,8 +67,9 @@ class PhaseRecord(Model):
     """One phase, run once."""
 
     name: str
-    outcome: Literal["passed", "failed"]
-    """failed: it could not be carried out, or (closed loop) a request has no answer."""
+    outcome: Literal["passed", "failed", "cut"]
+    """failed: it could not be carried out, or (closed loop) a request has no answer. cut: it had to
+    leave before its end; the record holds what was sent and answered by then."""
     why: str
     started_utc: str
     ended_utc: str
@@ -80,6 +81,12 @@ class PhaseRecord(Model):
     """events.jsonl of the client."""
     order: Artifact
     """order.json: what the client was told to do, prompts included."""
+    cut: Incomplete | None = None
+    """Why it had to leave."""
+    lost: tuple[str, ...] = ()
+    """Files that a host which is gone for good held, a sentence each."""
+    uncounted: bool = False
+    """The client's record could not be had, so nobody knows which requests were answered."""
 
 
 class ServeReceipt(Receipt):

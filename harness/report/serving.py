@@ -64,11 +64,14 @@ def load_words(phase: PhaseResult) -> str:
 def _cells(phase: PhaseResult) -> list[Cell]:
     source = f"serving/{phase.name}/"
     share = f"{phase.same_tokens} / {phase.compared}" if phase.compared else "not compared"
-    state = "pass" if phase.outcome == "passed" else "fail"
+    state = {"passed": "pass", "failed": "fail"}.get(phase.outcome, "")
+    answered = f"{phase.answered} / {phase.requests}"
     return [
         cell(phase.replicas, source="plan.json"),
         cell(load_words(phase), source="plan.json"),
-        cell(phase.answered, f"{phase.answered} / {phase.requests}", source=source),
+        cell("not known", source=source)
+        if phase.uncounted
+        else cell(phase.answered, answered, source=source),
         _optional(phase.wall_s, words.seconds, source),
         _optional(phase.requests_per_s, lambda value: f"{value:.2f}", source),
         _optional(phase.tokens_per_s, words.rate, source),

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from harness import outputs
 from harness.departure import TimeToLeave
-from harness.errors import BadInput
-from harness.fleet.protocol import FleetSource
-from harness.following import LEAVES
+from harness.errors import BadInput, Waiting
 from harness.group_job import GroupJob, Terms
 from harness.hosts.protocol import Host
 from harness.plan.serving import Phase, Serving
-from harness.receipts import Fate, Incomplete, PhaseRecord, PushedHost
+from harness.receipts import Fate, PhaseRecord
 from harness.serving import replicas
+from harness.serving.cut import cut_record
 from harness.serving.fates import (
     Event,
     PhaseFiles,
@@ -26,14 +24,11 @@ from harness.serving.fates import (
     read_lines,
     sessions_of,
 )
-from harness.serving.order import Order, Replica, order_json, order_of
+from harness.serving.stand import CLIENT_SESSIONS, Stand, client_job, client_out
 from harness.store.protocol import Artifact
 from harness.strict import Model
 from harness.study import Study
-from trainer import contract
 
-CLIENT_SESSIONS = 3
-"""A client that is ended is started again; it goes on with what has no end."""
 CLIENT_S = 120.0
 """Starting the client, and its warm-up besides the time-outs of its requests."""
 
@@ -44,46 +39,27 @@ class Began(Model):
     utc: str
 
 
-@dataclass(frozen=True)
-class Stand:
-    """What all phases of a study share."""
-
-    study: Study
-    fleet: FleetSource
-    hosts: tuple[Host, ...]
-    pushed: tuple[PushedHost, ...]
-    recipe: Callable[[int], dict[str, Any]]
-    """A replica's recipe when that many share the machine."""
-    model: str
-    """Folder of the candidate in each host's work folder."""
-    cases: Sequence[tuple[str, Sequence[int]]]
-    """(id, prompt) of the development cases."""
-    leave: Callable[[], Incomplete | None]
-    """Why serving must not go on; asked all along."""
-
-    @property
-    def serving(self) -> Serving:
-        """The plan's serving section."""
-        serving = self.study.plan.serving
-        assert serving is not None
-        return serving
-
-
 def run_phase(stand: Stand, phase: Phase) -> PhaseRecord:
     """Carry a phase out once. What fails makes a failed phase, which is not tried again.
 
     A second call after this process was ended goes on with what runs, or returns what was recorded.
-    Raises TimeToLeave.
+    One that has to leave is cut, also when it began before this process. Raises TimeToLeave when
+    the time is over before it begins.
     """
 
     def go() -> PhaseRecord:
         return _carry_out(stand, phase)
 
-    if stand.study.journal.find("outcome", f"serve/{phase.name}") is None:
+    if not has_begun(stand.study, phase):
         _require_time(stand)
     return stand.study.journal.effect(
         f"serve/{phase.name}", PhaseRecord, intent={"replicas": phase.replicas}, act=go, adopt=go
     )
+
+
+def has_begun(study: Study, phase: Phase) -> bool:
+    """Whether jobs of the phase may have been started."""
+    return study.journal.find("intent", f"serve/{phase.name}") is not None
 
 
 def _require_time(stand: Stand) -> None:
@@ -131,49 +107,47 @@ def _carry_out(stand: Stand, phase: Phase) -> PhaseRecord:
     )
     study.progress.note(f"serve {phase.name}: {phase.replicas} replica(s), fault {phase.fault}")
     why = ""
-    order: Order | None = None
     try:
+        _require_time(stand)
         terms = replicas.start(study, stand.fleet, slots)
-        places = replicas.wait_ready(study, slots)
+        places = replicas.wait_ready(study, slots, lambda: _require_time(stand))
         found = replicas.apply_fault(study, slots, places, terms, stand.serving.timeout_s)
-        order = _order(stand, phase, found)
-        why = _run_client(stand, phase, slots[0], order, terms)
+        stand.order(phase, found)
+        why = _run_client(stand, phase, slots[0], terms)
     except replicas.NotReady as error:
         why = str(error)
-    except TimeToLeave:
-        replicas.stop(slots)
-        raise
-    return _record(stand, phase, slots, order or _order(stand, phase, ()), began.utc, why)
+    except Waiting as error:
+        due = error.incomplete if isinstance(error, TimeToLeave) else stand.leave()
+        if due is None:
+            raise
+        if not _client_ended(stand, phase, slots[0].host):
+            return cut_record(stand, phase, slots, began.utc, due)
+    return _record(stand, phase, slots, began.utc, why)
 
 
-def _order(stand: Stand, phase: Phase, found: tuple[Replica, ...]) -> Order:
-    study = stand.study
-    return order_of(stand.serving, phase, stand.cases, found, run=study.run, seed=study.plan.seed)
+def _client_ended(stand: Stand, phase: Phase, host: Host) -> bool:
+    """Whether the client came to its end, on hosts that are all still there: then nothing is cut,
+    however late this side looks."""
+    if stand.study.lost():
+        return False
+    with suppress(Waiting):
+        jobs = (client_job(phase, session) for session in range(1, CLIENT_SESSIONS + 1))
+        return any(host.state(job).exit_code == 0 for job in jobs)
+    return False
 
 
-def _client_out(phase: Phase) -> str:
-    return f"out/serve.{phase.name}.client"
-
-
-def _run_client(
-    stand: Stand, phase: Phase, first: replicas.Slot, order: Order, terms: Terms
-) -> str:
+def _run_client(stand: Stand, phase: Phase, first: replicas.Slot, terms: Terms) -> str:
     """The client's sessions on the first replica's host; why it did not come to its end, or ''."""
     study, host = stand.study, first.host
-    local = study.work / "serving" / phase.name / "order.json"
-    local.parent.mkdir(parents=True, exist_ok=True)
-    contract.write_json(local, order_json(order))
     remote = f"orders/{phase.name}.json"
-    host.put(local, remote)
-    arguments = {"order": f"{host.work}/{remote}", "out": f"{host.work}/{_client_out(phase)}"}
+    host.put(stand.folder(phase) / "order.json", remote)
+    arguments = {"order": f"{host.work}/{remote}", "out": f"{host.work}/{client_out(phase)}"}
     said = ""
-    tail = _Tail(host, f"{_client_out(phase)}/events.jsonl")
+    tail = _Tail(host, f"{client_out(phase)}/events.jsonl")
     for session in range(1, CLIENT_SESSIONS + 1):
-        job = f"serve.{phase.name}.client.{session}"
+        job = client_job(phase, session)
         replicas.start_helper(host, job, "client", arguments, terms)
         while (state := replicas.state_of(study, host, job)).status in ("starting", "running"):
-            if stand.leave() is not None:
-                host.stop(job, reason=LEAVES)
             _require_time(stand)
             _show(stand, phase, tail.ends())
             study.clock.sleep(replicas.POLL_S)
@@ -216,7 +190,6 @@ def _record(
     stand: Stand,
     phase: Phase,
     slots: tuple[replicas.Slot, ...],
-    order: Order,
     began: str,
     why: str,
 ) -> PhaseRecord:
@@ -227,9 +200,7 @@ def _record(
         for place, (slot, state) in enumerate(zip(slots, states, strict=True))
     ]
     why = why or next((wrong for _, wrong in kept if wrong), "")
-    folder = study.work / "serving" / phase.name
-    folder.mkdir(parents=True, exist_ok=True)
-    contract.write_json(folder / "order.json", order_json(order))
+    folder, order = stand.folder(phase), stand.known_order(phase)
     events, artifact, lack = _events(stand, phase, slots[0].host, folder)
     served = tuple(
         read_lines(ServedLine, folder / f"served-{place}.jsonl")
@@ -258,7 +229,7 @@ def _events(
     """The client's events, stored; what is wrong with them ('' if nothing)."""
     local = folder / "events.jsonl"
     try:
-        outputs.fetch(host, f"{_client_out(phase)}/events.jsonl", local)
+        outputs.fetch(host, f"{client_out(phase)}/events.jsonl", local)
     except BadInput:
         return (), None, "the client left no events"
     events = read_lines(Event, local)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness import jobs, outputs
@@ -65,11 +66,17 @@ def start(study: Study, fleet: FleetSource, slots: tuple[Slot, ...]) -> Terms:
     return terms[0]
 
 
-def wait_ready(study: Study, slots: tuple[Slot, ...]) -> tuple[Listens, ...]:
-    """Where each replica listens, once all say that they are ready. Raises NotReady."""
+def wait_ready(
+    study: Study, slots: tuple[Slot, ...], beside: Callable[[], None]
+) -> tuple[Listens, ...]:
+    """Where each replica listens, once all say that they are ready; `beside` is called meanwhile.
+
+    Raises NotReady.
+    """
     until = study.clock.monotonic() + START_S
     found: dict[int, Listens] = {}
     while len(found) < len(slots):
+        beside()
         for place, slot in enumerate(slots):
             if place in found:
                 continue

@@ -109,6 +109,8 @@ def _predicted(study: Study, done: Receipts, prepared: Prepared) -> tuple[Predic
         what = f"evaluate {again.candidate} in batches of {again.batch}"
         observed[what] = evaluated.floor.attempts[-1].seconds
     for phase in served.phases if served else ():
+        if phase.outcome == "cut":
+            continue
         observed[f"serve {phase.name}"] = seconds_between(phase.started_utc, phase.ended_utc)
     return tuple(
         row.model_copy(update={"observed_s": observed.get(row.what)}) for row in report.times

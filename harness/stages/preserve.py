@@ -14,6 +14,7 @@ from harness.receipts import (
     ProvisionReceipt,
     PushReceipt,
     SealReceipt,
+    ServeReceipt,
 )
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
@@ -47,11 +48,18 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         reader=reader,
         objects=certificate.objects,
         bytes=sum(each.bytes for each in certificate.objects),
-        lost=tuple(each for one in done.unfinished for each in one.lost),
+        lost=_lost(done),
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,
     )
+
+
+def _lost(done: Receipts) -> tuple[str, ...]:
+    """What hosts that are gone for good held, of arms and of serving phases."""
+    served = done.find(ServeReceipt)
+    of_phases = (each for phase in (served.phases if served else ()) for each in phase.lost)
+    return (*(each for one in done.unfinished for each in one.lost), *of_phases)
 
 
 def manifest(done: Receipts) -> tuple[Artifact, ...]:

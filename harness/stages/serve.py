@@ -20,7 +20,8 @@ from harness.receipts import (
     ServeReceipt,
 )
 from harness.selection import Selected
-from harness.serving.phase import Stand, run_phase
+from harness.serving.phase import has_begun, run_phase
+from harness.serving.stand import Stand
 from harness.stages.push import fetch_listing, ready_hosts
 from harness.stages.select import require_selection
 from harness.stages.stamp import Stamp
@@ -31,7 +32,7 @@ from trainer import contract
 
 def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
     """Run every phase once, in order; a phase that fails stays failed and the next one runs.
-    At the point of no return the phase that goes on is ended and leaves no record.
+    At the point of no return the phase that goes on is cut: its record holds what was answered.
 
     Raises Refused when no selection is committed or it names another candidate to serve.
     """
@@ -46,21 +47,20 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
         )
     chosen = selection.candidates[serving.candidate]
     departure = departure_of(study, done, study.fleet(done.of(ProvisionReceipt)))
-    if due := departure.due(_hosts(study, done, serving)):
+    due = departure.due(_hosts(study, done, serving))
+    if due and not any(has_begun(study, phase) for phase in serving.phases):
         return ServeReceipt(**stamp.close(), ran=False, why=due.why, incomplete=due)
-    stand = _stand(study, done, serving, chosen, departure)
+    stand = _stand(study, done, serving, chosen, departure, bring=due is None)
     phases: list[PhaseRecord] = []
     incomplete: Incomplete | None = None
     try:
         for phase in serving.phases:
             phases.append(run_phase(stand, phase))
+            if incomplete := phases[-1].cut:
+                break
     except TimeToLeave as left:
         incomplete = left.incomplete
-    notes = tuple(
-        f"The serving phase '{phase.name}' failed: {phase.why}"
-        for phase in phases
-        if phase.outcome == "failed"
-    )
+    notes = tuple(map(_note, (each for each in phases if each.outcome != "passed")))
     return ServeReceipt(
         **stamp.close(),
         notes=notes,
@@ -73,17 +73,29 @@ def serve(study: Study, done: Receipts, stamp: Stamp) -> ServeReceipt:
     )
 
 
+def _note(phase: PhaseRecord) -> str:
+    if phase.outcome == "cut":
+        return f"The serving phase '{phase.name}' was {phase.why}."
+    return f"The serving phase '{phase.name}' failed: {phase.why}"
+
+
 def _stand(
-    study: Study, done: Receipts, serving: Serving, chosen: Selected, departure: Departure
+    study: Study,
+    done: Receipts,
+    serving: Serving,
+    chosen: Selected,
+    departure: Departure,
+    *,
+    bring: bool,
 ) -> Stand:
-    """The candidate's files on every host that serves, and what all phases share."""
+    """What all phases share; with `bring`, the candidate's files on every host that serves."""
     provisioned = done.of(ProvisionReceipt)
     hosts = _hosts(study, done, serving)
     listing = [each.to_json() for each in chosen.files]
     local = study.work / f"listing-serve-{serving.candidate}.json"
     contract.write_json(local, listing)
     folder = f"models/{serving.candidate}"
-    for host in hosts:
+    for host in hosts if bring else ():
         fetch_listing(study, host, folder, local, contract.hash_of(listing))
     prepared = load_file(Prepared, study.prepared_path)
     device = done.of(PreflightReceipt).device

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from pathlib import Path
 
 from harness.closing import ClosingRecord
-from harness.receipts import PreserveReceipt, ReleaseReceipt, TrainReceipt
+from harness.receipts import PreserveReceipt, ReleaseReceipt, ServeReceipt, TrainReceipt
 from harness.results import Results
 from harness.strict import load_file
 from tests.ssh.conftest import Rack
+from tests.ssh.machines import kill
 from tests.ssh.test_faults import slow_desk, start, wait_for
+from tests.study.conftest import make_desk_in
+from tests.study.test_serving import changes_of, decision, phase, serving
+from tests.toy_plan import toy_with
 
 LOST = ("--lost", "host-1: it burned down")
 
@@ -22,9 +25,15 @@ def jobs_of(rack: Rack) -> set[str]:
 
 
 def end_what_nobody_can(rack: Rack, slot: int) -> None:
-    """The watchdog on a machine that was given up would stay until the deadline."""
-    for beat in rack.fleets(slot)[0].glob("deadline/heartbeat.json"):
-        os.kill(json.loads(beat.read_text())["pid"], signal.SIGKILL)
+    """The watchdog on a machine that was given up would stay until the deadline, its jobs too."""
+    fleet = rack.fleets(slot)[0]
+    running = [
+        path
+        for path in fleet.glob("hosts/*/jobs/*/started.json")
+        if not path.with_name("exit.json").exists()
+    ]
+    for path in (*fleet.glob("deadline/heartbeat.json"), *running):
+        kill(json.loads(path.read_text())["pid"], signal.SIGKILL)
 
 
 def test_what_the_other_host_holds_is_preserved_and_the_rest_is_lost_with_proof(
@@ -81,3 +90,41 @@ def test_what_the_other_host_holds_is_preserved_and_the_rest_is_lost_with_proof(
     assert jobs_of(rack) == before, "nothing is trained again"
     assert desk.harness("verify", str(desk.latest)).code == 0
     end_what_nobody_can(rack, 1)
+
+
+def test_a_phase_whose_client_was_on_a_host_that_is_gone_is_cut_and_says_what_is_not_known(
+    rack: Rack, tmp_path: Path
+) -> None:
+    rack.hosts_file(patience_s=3)
+    wanted = [decision("same-tokens", "serving-token-agreement", "two", 1.0)]
+    desk = make_desk_in(
+        tmp_path,
+        **changes_of(serving=serving([phase("two")], warmup_requests=1), decisions=wanted),
+        trainer=toy_with(tmp_path, TOY_TOKEN_SECONDS="0.05"),
+    )
+    process = start(rack, desk)
+    wait_for(rack, 0, "out/serve.two.client/events.jsonl")
+    rack.machines[0].stop()
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 4, err
+
+    done = rack.run(desk, "--lost", "host-0: it burned down")
+    end_what_nobody_can(rack, 0)
+    assert done.code == 5, done.err
+    assert "not known" in done.out
+    (record,) = load_file(ServeReceipt, desk.latest / "receipts" / "serve.json").phases
+    assert (record.outcome, record.uncounted, record.events) == ("cut", True, None)
+    assert record.cut is not None and record.cut.because == "lost-host"
+    first, second = record.replicas
+    assert first.served is None and "it burned down" in (first.reason or "")
+    assert second.served is not None and second.rank is not None, "the other one was drained"
+    preserved = load_file(PreserveReceipt, desk.latest / "receipts" / "preserve.json")
+    assert [each.split(":")[0] for each in preserved.lost] == [
+        "serving/two/served-0.jsonl", "serving/two/events.jsonl",
+    ]  # fmt: skip
+    assert "serving/two/served-1.jsonl" in {each.name for each in preserved.objects if each.ok}
+    results = load_file(Results, desk.latest / "results.json")
+    assert (results.serving[0].outcome, results.serving[0].uncounted) == ("cut", True)
+    assert results.incomplete is not None
+    assert results.incomplete.not_decided == ("same-tokens",)
+    assert desk.harness("verify", str(desk.latest)).code == 0

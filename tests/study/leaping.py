@@ -2,11 +2,13 @@
 
     leaping.py PATTERN ARGUMENT...
 
-PATTERN is a glob below the folder `runs`. Nothing but this side's clock is changed.
+PATTERN is a glob below the folder `runs`; with LEAP_LINES in the environment the file must have
+that many lines. Nothing but this side's clock is changed.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +19,12 @@ from harness.clock import Clock
 
 PATTERN = sys.argv.pop(1)
 LEAP = timedelta(hours=1)
+LINES = int(os.environ.get("LEAP_LINES", "0"))
 
 
 def now() -> datetime:
-    leaps = any(Path("runs").glob(PATTERN))
+    found = Path("runs").glob(PATTERN)
+    leaps = any(not LINES or path.read_bytes().count(b"\n") >= LINES for path in found)
     return datetime.now(UTC) + (LEAP if leaps else timedelta())
 
 
