@@ -112,13 +112,15 @@ GIB ?= 2
 bench-readback: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/python bench/readback.py --gib $(GIB)
 
-# On a GPU, with its own Python as found: training and evaluation beside stock loops, then exchanges
-# on two GPUs if there.
+# On a GPU, with its own Python as found: training and evaluation beside stock loops, a smaller GPU's
+# memory, then exchanges on two GPUs if there, also over slow links (root).
 bench-gpu:
 	$(PYTHON) -m bench --out bench.json
 	$(PYTHON) -m bench.evaluation --out bench-evaluation.json
+	$(PYTHON) -m bench.limited --out bench-limited.json
 	@if [ "$$($(PYTHON) -c 'import torch; print(torch.cuda.device_count())')" -ge 2 ]; then \
-	  $(PYTHON) -m torch.distributed.run --nproc-per-node 2 -m bench.pair --out bench-pair.json; fi
+	  $(PYTHON) -m torch.distributed.run --nproc-per-node 2 -m bench.pair --out bench-pair.json && \
+	  $(PYTHON) -m bench.two_hosts --out bench-two-hosts.json; fi
 
 # Resolve the pins again. No index host is written.
 LOCK := $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q

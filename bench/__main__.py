@@ -21,7 +21,7 @@ os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
 import torch
 
 from bench import measure, ours, problem, stock, table
-from trainer.ranks import Rank
+from trainer.ranks import Rank, prefer_determinism
 from trainer.receipts import versions
 
 
@@ -65,6 +65,7 @@ def compare(
     drawn = problem.draw(asked.size, documents=asked.documents, updates=asked.updates)
     weights = problem.write_model(asked.size, folder / "model", device)
     rank = Rank(0, 1, device)
+    prefer_determinism()  # as every process of the trainer begins
     torch.set_deterministic_debug_mode("default")
     stocks = [s for s in (stock.REFERENCE, *stock.SEARCH) if asked.only in s.name]
     variants = [v for v in ours.variants(asked.tokens) if asked.only in v.name]

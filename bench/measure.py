@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +55,7 @@ def time_loop(
     rank: Rank,
 ) -> Timed:
     """Every update once, in order. Running out of memory is a result."""
+    gc.collect()
     if rank.device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(rank.device)
@@ -138,7 +140,7 @@ def _stock(
         torch.autograd.backward(loss)
         losses.append(loss.item())
     named = dict(loop.model.named_parameters())
-    return sum(losses), [named[name].grad.cpu() for name in sorted(named)]
+    return sum(losses), [named[name].grad for name in sorted(named)]
 
 
 def _ours(
@@ -151,4 +153,4 @@ def _ours(
     torch.autograd.backward(loss)
     named = loop.network.parameters()
     gradients = [named[name].grad for name in sorted(named)]
-    return loss.item(), [gradient.cpu() for gradient in gradients if gradient is not None]
+    return loss.item(), [gradient for gradient in gradients if gradient is not None]

@@ -71,6 +71,8 @@ class OurLoop:
     ) -> None:
         self.settings = settings
         self.rank = rank
+        if settings.compiled:
+            torch.compiler.reset()  # another row length would else be compiled for any length
         self.recipe = settings.recipe(rank.device, len(updates))
         self.network: CausalModel = model.load(folder, rank.device)
         self.network.train(checkpointing=settings.checkpointing, compiled=settings.compiled)

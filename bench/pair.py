@@ -2,7 +2,7 @@
 
 Every exchange on the same documents as one worker alone: seconds an update and in the exchange,
 bytes as the exchanger counts them and as the interface does (NVLink is no interface: 0 there).
-For a slow network, start each rank in a namespace of its own with its own NCCL_HOSTID.
+`bench.two_hosts` runs it over a slow network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 
 from bench import ours, problem
-from trainer.ranks import Rank
+from trainer.ranks import Rank, prefer_determinism
 from trainer.receipts import versions
 from trainer.recipe import Exchange
 from trainer.traffic import Counters
@@ -46,16 +46,20 @@ def main() -> int:
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=17408)
     parser.add_argument("--interface", default="lo")
+    parser.add_argument("--only", default="", help="exchanges whose name holds this")
     parser.add_argument("--out", type=Path, default=Path("bench-pair.json"))
     asked = parser.parse_args()
     rank = _join(asked.device)
     drawn = problem.draw(asked.size, documents=asked.documents, updates=asked.updates)
+    prefer_determinism()
     torch.set_deterministic_debug_mode("error")
     with tempfile.TemporaryDirectory() as folder:
         weights = problem.write_model(asked.size, Path(folder), rank.device)
         alone = _measure(asked, drawn, weights, Rank(0, 1, rank.device), "one worker", ours.ALONE)
         rows = [alone] + [
-            _measure(asked, drawn, weights, rank, name, kind) for name, kind in EXCHANGES.items()
+            _measure(asked, drawn, weights, rank, name, kind)
+            for name, kind in EXCHANGES.items()
+            if asked.only in name
         ]
     if rank.rank == 0:
         _say(rows, asked.out, rank)

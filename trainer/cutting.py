@@ -33,7 +33,7 @@ def cut_of(recipe: Train, updates: Sequence[list[Document]], rank: int, workers:
         return partial(microbatches, size=recipe.microbatch)
     shares = [share(documents, rank, workers) for documents in updates]
     rows = rows_for(shares, recipe.microbatch)
-    return partial(_packed, rows=rows, fill=recipe.packed.compiled)
+    return partial(in_rows, rows=rows, fill=recipe.packed.compiled)
 
 
 def rows_for(shares: Sequence[Sequence[Document]], budget: int) -> Rows:
@@ -71,7 +71,8 @@ def _longest_row(documents: Sequence[Document], rows: int) -> int:
     return max(sum(d.read_length for d in row) for row in deal(documents, rows))
 
 
-def _packed(documents: Sequence[Document], rows: Rows, fill: bool) -> list[Batch]:
+def in_rows(documents: Sequence[Document], rows: Rows, fill: bool) -> list[Batch]:
+    """An update's microbatches; with `fill` all of one length."""
     return [
         collate_packed(row, rows.length if fill else None)
         for row in deal(documents, rows.count)

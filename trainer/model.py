@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from trainer import packed
@@ -155,21 +155,25 @@ def load(
         from trainer.hub_model import load_hub_model
 
         return load_hub_model(folder, config, device)
-    llama = Llama(shape)
-    _fill(llama, folder / "model.safetensors", progress)
+    with device:
+        llama = Llama(shape)
+    _fill(llama, folder / "model.safetensors", device, progress)
     return LlamaModel(llama, device, shape)
 
 
-def _fill(llama: Llama, path: Path, progress: Callable[[], None]) -> None:
-    """Put a file's tensors into a network that was only allocated; they must fit exactly."""
+def _fill(llama: Llama, path: Path, device: torch.device, progress: Callable[[], None]) -> None:
+    """Put a file's tensors into a network that was only allocated; they must fit exactly.
+
+    One at a time and straight to the device: the host never holds a second copy.
+    """
     named: dict[str, Any] = dict(llama.named_parameters())
-    tensors = load_file(path)
-    if named.keys() != tensors.keys():
-        odd = sorted(named.keys() ^ tensors.keys())[:3]
-        raise TrainerError(f"{path} and its config.json disagree about {', '.join(odd)}")
-    with torch.no_grad():
+    with torch.no_grad(), safe_open(path, framework="pt", device=str(device)) as tensors:
+        if named.keys() != (held := set(tensors.keys())):
+            odd = sorted(named.keys() ^ held)[:3]
+            raise TrainerError(f"{path} and its config.json disagree about {', '.join(odd)}")
         for name, parameter in named.items():
-            if parameter.shape != tensors[name].shape:
-                raise TrainerError(f"{path}: {name} has the shape {tuple(tensors[name].shape)}")
-            parameter.copy_(tensors[name])
+            tensor = tensors.get_tensor(name)
+            if parameter.shape != tensor.shape:
+                raise TrainerError(f"{path}: {name} has the shape {tuple(tensor.shape)}")
+            parameter.copy_(tensor)
             progress()

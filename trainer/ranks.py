@@ -66,7 +66,7 @@ def join(job: Job) -> Iterator[Rank]:
     """
     if job.recipe.threads is not None:
         torch.set_num_threads(job.recipe.threads)
-    _prefer_determinism()
+    prefer_determinism()
     device = _device(job.recipe.device)
     if job.workers == 1:
         yield Rank(0, 1, device)
@@ -92,7 +92,7 @@ def backend_of(transport: str | None, device: torch.device) -> str:
     return transport or ("nccl" if device.type == "cuda" else "gloo")
 
 
-def _prefer_determinism() -> None:
+def prefer_determinism() -> None:
     """Deterministic kernels where there are any; memory left as it was allocated (it is slow)."""
     # Not use_deterministic_algorithms: that imports torch's compiler, which takes seconds.
     torch.set_deterministic_debug_mode("warn")
