@@ -2,7 +2,7 @@
 
 Layout: plan.json, prepared.json, selection.json, results.json, receipts/STAGE.json, inputs/,
 models/NAME/, floor/, arms/ARM/, serving/PHASE/, logs/, source/, environments/HOST.json,
-commits.json, commits/HASH, trees/HASH, statements/, tokenizer.json, development.json.
+commits.json, commits/HASH, trees/HASH, statements/, programs.tar, tokenizer.json, development.json.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from harness import commit_proof, commitments, source
+from harness import commit_proof, commitments, snapshot, source
 from harness.receipts import (
     CommitReceipt,
     EvaluateReceipt,
@@ -56,6 +56,7 @@ def materialise(study: Study, done: Receipts) -> Path:
         path.parent.mkdir(exist_ok=True)
         contract.write_json(path, host.environment_manifest)
     _development(study, folder)
+    snapshot.write_snapshot(folder / snapshot.MEMBER, study.work / "programs")
     return folder
 
 

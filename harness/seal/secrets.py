@@ -32,7 +32,7 @@ DETECTORS: Mapping[str, bytes] = {
     "aws-presigned-url": rb"X-Amz-(?:Signature=[0-9a-f]{64}|Security-Token=[A-Za-z0-9%/+]{40})",
     "private-key": rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----",
     "openssh-private-key": rb"openssh-key-v1\x00",
-    "openssh-private-key-base64": rb"b3BlbnNzaC1rZXktdjEA",
+    "openssh-private-key-base64": rb"b3BlbnNzaC1rZXkt" rb"djEA",
     "putty-private-key": rb"PuTTY-User-Key-File-[0-9]: ",
     "github-token": rb"gh[pousr]_(?<![A-Za-z0-9_]gh._)[A-Za-z0-9]{36,255}",
     "github-fine-grained-token": rb"github_pat_[A-Za-z0-9_]{60,255}",

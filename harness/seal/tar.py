@@ -44,26 +44,36 @@ def seal(folder: Path, archive: Path, *, caps: Caps = CAPS) -> Sealed:
     special file, a name or size that extraction would refuse, a file that changes meanwhile, or
     an archive that cannot be written.
     """
-    files = [file for file in files_below(folder) if file.name != INDEX]
     if archive.resolve().is_relative_to(folder.resolve()):
         raise BadInput("the archive would lie in the folder that it seals", where=str(archive))
-    members = tuple(_member(file, caps) for file in files)
-    index = Index(schema="harness/archive/1", members=members)
-    check_index(index, caps=caps)
-    data = index.data()
-    if len(data) > caps.index_bytes:
-        raise BadInput(f"{INDEX} would have {len(data)} bytes, over the cap of {caps.index_bytes}")
-    _check_own_index(folder, data)
-    tar = _Tar(index, files, data)
+    tar = _tar_of(folder, caps)
     gzip_sha256, gzip_bytes = _write(archive, tar, caps)
     return Sealed(
         tar_sha256=tar.digest.hexdigest(),
         tar_bytes=tar.size,
         gzip_sha256=gzip_sha256,
         gzip_bytes=gzip_bytes,
-        index_sha256=contract.sha256(data),
-        members=len(members),
+        index_sha256=contract.sha256(tar.index_data),
+        members=len(tar.index.members),
     )
+
+
+def write_tar(folder: Path, path: Path, *, caps: Caps = CAPS) -> None:
+    """The same tar as `seal` makes, without an envelope. Raises BadInput."""
+    with open(path, "wb") as handle:
+        for chunk in _tar_of(folder, caps).chunks():
+            handle.write(chunk)
+
+
+def _tar_of(folder: Path, caps: Caps) -> _Tar:
+    files = [file for file in files_below(folder) if file.name != INDEX]
+    index = Index(schema="harness/archive/1", members=tuple(_member(file, caps) for file in files))
+    check_index(index, caps=caps)
+    data = index.data()
+    if len(data) > caps.index_bytes:
+        raise BadInput(f"{INDEX} would have {len(data)} bytes, over the cap of {caps.index_bytes}")
+    _check_own_index(folder, data)
+    return _Tar(index, files, data)
 
 
 @dataclass

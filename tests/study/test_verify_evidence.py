@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,6 +220,23 @@ def test_the_stand_alone_verifier_needs_nothing_but_python(kept: Path, tmp_path:
     assert again.returncode == 1
     assert again.stderr.startswith("WRONG: results.json differs from SHA256SUMS")
     assert run_alone(program, tmp_path / "nothing").returncode == 1
+
+
+def test_the_program_that_judged_is_in_the_archive_and_judges_again(
+    kept: Path, unpacked: Path, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    with tarfile.open(unpacked / "programs.tar") as tar:
+        tar.extractall(programs, filter="data")
+    for name in ("harness/report/templates/index.html", "tests/numerics/test_objective.py"):
+        assert (programs / name).read_bytes() == (TOP / name).read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "verify", str(kept)],
+        cwd=programs, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(programs)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "every byte is the same" in done.stdout
 
 
 def run_alone(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness.snapshot import write_snapshot
 from trainer.contract import tree_hash
 
 TOP = Path(__file__).parents[2]
@@ -25,6 +26,8 @@ assert os.access(folder / "launch", os.X_OK), "launch is not executable"
 assert sorted(shipped_plans())[-1] == "quickstart", shipped_plans()
 load_prices("us-east-1")
 assert len(list(passages("seed", "role"))) > 100
+from harness.snapshot import write_snapshot
+write_snapshot(Path("programs.tar"), Path("programs"))
 print(tree_hash(folder))
 """
 
@@ -46,3 +49,5 @@ def test_the_installed_trainer_is_the_same_tree(tmp_path: Path) -> None:
     ran(uv, *install, folder=tmp_path)
     found = ran(sys.executable, "-c", LOOK, folder=tmp_path, path=str(target))
     assert found.strip() == tree_hash(TOP / "trainer")
+    write_snapshot(tmp_path / "here.tar", tmp_path / "here")
+    assert (tmp_path / "programs.tar").read_bytes() == (tmp_path / "here.tar").read_bytes()
