@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 INSTALL := $(UV) pip install -q --python $(BIN)/python --require-hashes
-ROOMS := harness trainer tests infra bench
+ROOMS := harness trainer tests infra bench away
 
 .PHONY: study test test-all test-gpu check unit pages numerics faults ssh engine study-tests pulumi lock clean schemas bench-readback bench-gpu
 

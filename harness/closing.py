@@ -35,6 +35,8 @@ class Preservation(Model):
     """Where the reader ran."""
     lost: tuple[str, ...] = ()
     """Objects recorded as lost, a sentence each."""
+    not_kept: tuple[str, ...] = ()
+    """Candidates whose weights were given up, with their parameter roots, a sentence each."""
 
 
 class Release(Model):

@@ -253,7 +253,13 @@ def earlier_commitments(repository: Repository) -> list[dict[str, Any]]:
             name = os.fsdecode(path)
             if name.startswith(below) and name.rpartition("/")[2] == "prepared.json":
                 blobs.setdefault(meta.split()[2].decode(), name)
-    return [_parsed(repository, blob, name) for blob, name in blobs.items()]
+    found_there = (_parsed(repository, blob, name) for blob, name in blobs.items())
+    return [value for value in found_there if not _is_schema(value)]
+
+
+def _is_schema(value: dict[str, Any]) -> bool:
+    """A published JSON Schema bears the name of what it describes, and commits to nothing."""
+    return "$schema" in value and "schema" not in value
 
 
 def _parsed(repository: Repository, blob: str, name: str) -> dict[str, Any]:

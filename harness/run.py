@@ -22,6 +22,7 @@ from harness.display.progress import Progress
 from harness.errors import BadInput, HarnessError, Refused
 from harness.fleet.choice import LOCAL, FleetChoice
 from harness.fleet.sources import Admitted, Fleets, FleetTerms
+from harness.given_up import give_weights_up
 from harness.journal import Journal, read_entries
 from harness.losing import record_losses
 from harness.notices import Notices
@@ -62,14 +63,11 @@ class Place:
 
     @property
     def abandoned(self) -> bool:
-        """Preservation was given up."""
+        """Preservation was given up; not where only weights are not kept."""
         entries, _ = read_entries(self.folder / "journal.jsonl")
-        return any(
-            entry.kind == "receipt"
-            and entry.key == "release"
-            and entry.data.get("basis") == "abandoned"
-            for entry in entries
-        )
+        receipts = {entry.key: entry.data for entry in entries if entry.kind == "receipt"}
+        given_up = receipts.get("release", {}).get("basis") == "abandoned"
+        return given_up and "preserve" not in receipts
 
 
 def cache_folder() -> Path:
@@ -165,11 +163,13 @@ def run_plan(
     loaded: LoadedPlan, runs: Path, progress: Progress, clock: Clock,
     *, choice: FleetChoice = LOCAL, again: bool = False, notice: str = "",
     lost: Sequence[tuple[str, str]] = (), attesting: Attesting = NOT_ATTESTED,
+    no_weights: str | None = None,
 ) -> tuple[Place, Receipts]:  # fmt: skip
     """Drive the newest run of this plan to its report, or start one, on the chosen hosts.
 
     A finished run is left as it is unless `again` asks for a replication. `lost` are hosts that
-    the user says are gone for good, and why. Raises HarnessError.
+    the user says are gone for good, and why; `no_weights` says why no candidate's weights are
+    kept. Raises HarnessError.
     """
     aws = loaded.plan.hosts.aws if choice.kind == "stack" else None
     if aws is None and choice.kind == "stack":
@@ -183,6 +183,8 @@ def run_plan(
         study = _attested(study, attesting)
         if lost:
             _record_losses(study, lost)
+        if no_weights is not None:
+            give_weights_up(study.journal, no_weights)
         done = pipeline.advance(study)
         if done.incomplete is not None:
             study.notices.tell("failure", f"the study is incomplete: {done.incomplete.why}")

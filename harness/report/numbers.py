@@ -65,6 +65,8 @@ def numbers(evidence: Evidence) -> Numbers:
     said = list(evidence.limits)
     if closing is None:
         said.append(NO_CLOSING)
+    elif closing.preservation is not None and closing.preservation.not_kept:
+        said.append(f"By an explicit abandonment {closing.release.why}.")
     elif closing.release.basis == "abandoned":
         why = closing.release.why
         said.append(f"The evidence was abandoned before it was proved preserved: {why}")

@@ -6,9 +6,11 @@ from harness import preservation
 from harness.clock import parse_utc
 from harness.errors import Leaked
 from harness.evidence_folder import named_files
+from harness.given_up import weights_given_up
 from harness.hosts.protocol import Host
 from harness.preservation import Certificate
 from harness.receipts import (
+    ArmRecord,
     PrepareReceipt,
     PreserveReceipt,
     ProvisionReceipt,
@@ -28,7 +30,8 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
     Hosts that the stack launched read in the bucket's region, and the operator reads a sample
     again itself. Raises Leaked when an object is not whole, Waiting when it cannot be read now.
     """
-    rows = manifest(done)
+    given_up = weights_given_up(study.journal) is not None
+    rows = manifest(done, weights=not given_up)
     certificate, reader = _read(study, done, rows)
     preservation.check_certificate(certificate, rows, study.store, reader=reader)
     _require_whole(study, certificate)
@@ -49,6 +52,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         objects=certificate.objects,
         bytes=sum(each.bytes for each in certificate.objects),
         lost=_lost(done),
+        not_kept=tuple(map(_not_kept, done.arms)) if given_up else (),
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,
@@ -62,12 +66,20 @@ def _lost(done: Receipts) -> tuple[str, ...]:
     return (*(each for one in done.unfinished for each in one.lost), *of_phases)
 
 
-def manifest(done: Receipts) -> tuple[Artifact, ...]:
-    """What must be preserved: inputs, candidates, answers, losses, logs and, last, the archive."""
+def _not_kept(record: ArmRecord) -> str:
+    candidate = record.candidate
+    size = sum(each.bytes for each in candidate.files)
+    return f"{record.arm}: parameter root {candidate.parameter_root}, {size} bytes"
+
+
+def manifest(done: Receipts, *, weights: bool) -> tuple[Artifact, ...]:
+    """What must be preserved: inputs, candidates (unless their weights were given up), answers,
+    losses, logs and, last, the archive."""
     candidates = [
         each.model_copy(update={"name": f"candidates/{arm.arm}/{each.name}"})
         for arm in done.arms
         for each in arm.candidate.files
+        if weights
     ]
     pushed = done.find(PushReceipt)
     brought = {each.sha256: each.version for each in (pushed.stored if pushed else ())}

@@ -64,6 +64,7 @@ def _closing(study: Study, done: Receipts) -> ClosingRecord:
             reader_pid=preserved.reader_pid,
             reader=preserved.reader,
             lost=preserved.lost,
+            not_kept=preserved.not_kept,
         ),
         release=Release(basis=released.basis, why=released.why),
         ended=ended.ended,

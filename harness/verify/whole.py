@@ -107,6 +107,8 @@ def _folder(folder: Path, trust: Trust) -> Verified:
     cannot = [*CANNOT, *opened.cannot]
     if sums is None:
         cannot.append(f"figures as PNG and PDF: there is no {SUMS} (harness keep writes it)")
+    if closing.preservation is not None and closing.preservation.not_kept:
+        cannot.append("that the candidates' weights exist: they are not kept, their roots are")
     first = () if sums is None else (f"digests   {sums} files are those of {SUMS}",)
     return Verified(
         archive_sha256=closing.archive.sha256,

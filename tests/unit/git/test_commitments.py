@@ -60,6 +60,19 @@ def test_an_earlier_commitment_that_cannot_be_read_is_refused(plan_folder: Path)
         commitments.earlier_commitments(repository)
 
 
+def test_a_published_schema_of_commitments_is_none(plan_folder: Path) -> None:
+    """As in this repository: docs/schemas/prepared.json lies on every branch of a run."""
+    repository = commit(plan_folder)
+    schemas = repository.top / "docs" / "schemas"
+    schemas.mkdir(parents=True)
+    published = Path(__file__).parents[3] / "docs" / "schemas" / "prepared.json"
+    (schemas / "prepared.json").write_bytes(published.read_bytes())
+    git(repository.top, "add", "-A")
+    git(repository.top, "commit", "-q", "-m", "schemas")
+    git(repository.top, "branch", "harness/other")
+    assert len(commitments.earlier_commitments(repository)) == 1
+
+
 def test_git_variables_of_the_caller_change_nothing(
     plan_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,7 @@
+"""`python -m away`."""
+
+import sys
+
+from away.command import main
+
+sys.exit(main())
