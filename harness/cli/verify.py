@@ -14,6 +14,7 @@ from harness.display.sanitize import clean
 from harness.errors import command
 from harness.finding import run_folder
 from harness.keep import keep as keep_run
+from harness.publish import NO_WEIGHTS, Weights, run_of
 from harness.publish import publish as publish_evidence
 from harness.verify import Trust
 from harness.verify import verify as verify_evidence
@@ -82,11 +83,21 @@ def _trust(signer: Path | None, certificates: Path | None) -> Trust:
 def publish(
     evidence: Annotated[Path, typer.Argument(help="evidence/NAME, or a finished run's folder.")],
     into: Annotated[Path, typer.Option("--into", help="The folder to write.")],
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weights", help="Also this arm's weights ('all': of every arm)."),
+    ] = None,
+    licence: Annotated[
+        list[Path] | None,
+        typer.Option("--licence", help="A licence text that goes with it."),
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Write a folder for any static host: page, data, archive, cards, how to check it."""
 
     def work(progress: Progress) -> None:
-        folder = publish_evidence(evidence, into)
+        asked = Weights(tuple(weights), run_of(evidence, runs)) if weights else NO_WEIGHTS
+        folder = publish_evidence(evidence, into, weights=asked, licences=licence or ())
         typer.echo(f"Wrote {folder}. Check it with: python3 {folder}/verify.py {folder}")
 
     finish(work)

@@ -17,6 +17,7 @@ import pytest
 
 from harness import standalone
 from harness.errors import BadInput
+from harness.publish import Weights, publish, run_of
 from harness.seal import envelope
 from harness.seal.extract import extract
 from harness.seal.limits import CAPS
@@ -239,6 +240,31 @@ def test_the_program_that_judged_is_in_the_archive_and_judges_again(
     assert "every byte is the same" in done.stdout
 
 
+def test_weights_are_published_on_request_with_a_licence_and_a_card(
+    finished: Desk, kept: Path, tmp_path: Path
+) -> None:
+    site, licence = tmp_path / "site", tmp_path / "TOY-LICENCE"
+    licence.write_text("Do as you like.\n")
+    weights = Weights(("pair",), run_of(kept, finished.runs))
+    with pytest.raises(BadInput, match="--licence"):
+        publish(kept, site, weights=weights)
+    with pytest.raises(BadInput, match="no arm 'other'"):
+        publish(kept, site, weights=Weights(("other",), finished.latest), licences=[licence])
+    assert not site.exists()
+    publish(kept, site, weights=weights, licences=[licence])
+    assert run_alone(site / "verify.py", site).returncode == 0
+    folder = site / "candidates" / "pair"
+    results = json.loads((kept / "results.json").read_bytes())
+    root = next(each["parameter_root"] for each in results["models"] if each["name"] == "pair")
+    assert contract.parameter_root(folder / "model.safetensors") == root
+    assert (folder / "tokenizer.json").is_file()
+    assert root in (folder / "README.md").read_text()
+    assert not (site / "candidates" / "single").exists()
+    told = (site / "THIRD-PARTY.md").read_text()
+    assert "Weights are here of pair" in told and "licences/TOY-LICENCE" in told
+    assert (site / "licences" / "TOY-LICENCE").read_text() == licence.read_text()
+
+
 def run_alone(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-I", "-S", str(program), str(folder)],
@@ -282,6 +308,8 @@ def test_a_published_folder_is_whole_and_can_be_checked(
     assert sum(row["exact_match"] for row in rows) == right > 0
     assert f"| all | 0 / 16 | {right} / 16 |" in (site / "cards" / "pair.md").read_text()
     assert "pair-gains" in (site / "cards" / "pair.md").read_text()
+    assert "Modified from: made by the plan's trainer" in (site / "cards" / "pair.md").read_text()
+    assert "No weights are here" in (site / "THIRD-PARTY.md").read_text()
     assert finished.harness("publish", str(kept), "--into", str(site)).code == 2
     damaged = Path(shutil.copytree(kept, tmp_path / "damaged"))
     (damaged / "results.json").write_text("{}")
