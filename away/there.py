@@ -67,7 +67,8 @@ class Machine:
         self.git("fetch", "-q", str(bundle), "HEAD")
         base = self.git("rev-parse", "FETCH_HEAD").strip()
         self.git("reset", "-q", "--hard", base)
-        known = self.git("for-each-ref", "--format=%(objectname)", "refs/heads/harness").split()
+        sent = self.git("ls-remote", str(bundle), "refs/heads/harness/*").splitlines()
+        known = [line.split()[0] for line in sent]
         _write(self.folder / "base.json", {"base": base, "known": known})
         developed = self.load / "runs"
         if developed.is_dir():

@@ -56,13 +56,21 @@ def test_a_study_goes_there_is_stopped_goes_on_and_comes_back(
     assert "done before: harness run" in done.stderr
     assert len(list((there / "clone" / "runs" / "toy").glob("2*"))) == 1
 
+    # A later commit is sent; what was made before it still comes back.
+    desk.git("-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "-qm", "later",
+             "--allow-empty")  # fmt: skip
+    again = away(desk.folder, "pack", str(desk.plan), "--repository-only", "--into", "parcels/r2")
+    assert again.returncode == 0, again.stderr
+    away(desk.folder, "take", "parcels/r2/1", "--at", str(there))
+    assert away(tmp_path, *going).returncode == 0
+
     back = away(desk.folder, "unpack", str(out))
     assert back.returncode == 0, back.stderr
     (run,) = desk.runs.glob("toy/2*")
     branch = f"harness/{run.name}"
     assert f"git merge {branch}" in back.stdout
-    desk.git("merge-base", "--is-ancestor", "HEAD", branch)
-    names = desk.git("diff", "--name-only", "HEAD", branch).split()
+    desk.git("merge-base", "--is-ancestor", "HEAD~1", branch)
+    names = desk.git("diff", "--name-only", "HEAD~1", branch).split()
     assert names == ["plans/toy/prepared.json", f"plans/toy/runs/{run.name}/selection.json"]
     assert not (run / "fleet").exists() and (run / "journal.jsonl").is_file()
 
