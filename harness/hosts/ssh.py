@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import secrets
 import shlex
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,18 +12,13 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import Waiting
 from harness.hosts import helper as helpers
-from harness.hosts import openssh
 from harness.hosts.connection import Connected, Login
+from harness.hosts.copying import Copier, require
 from harness.hosts.link import Ended, Link, assignments, helper_variables
 from harness.hosts.protocol import Completed, HostFacts, Job, JobState, job_name
-from harness.onhost import trees
-from harness.onhost.command import Fault
 from harness.strict import build, load
 from trainer import contract
 
-SMALL_BYTES = 1 << 20
-READ_BYTES = 4 << 20
-TRANSFER_S = 6 * 3600.0
 JOB_ENDED = 124
 """What `timeout` ends with when it had to end the command."""
 
@@ -99,7 +93,7 @@ class SSHHost:
                 f"'{argv[0]}' was ended after {timeout_s:g} s without an answer", where=self.name
             )
         if check:
-            self._require(ended, argv[0])
+            require(ended, argv[0], self.name)
         return done
 
     def helper(
@@ -111,7 +105,7 @@ class SSHHost:
         told, _ = self.link.ask(asked, helper=self.helper_folder)
         ended = Ended(int(told["exit_code"]), str(told["stdout"]), str(told["stderr"]))
         if check:
-            self._require(ended, module)
+            require(ended, module, self.name)
         return Completed(
             argv=(module, *arguments),
             exit_code=ended.code,
@@ -126,7 +120,7 @@ class SSHHost:
         argv = ["timeout", f"{timeout_s:g}", "env", *known,
                 self.link.login.python, "-m", f"harness.onhost.{module}", *arguments]  # fmt: skip
         ended = self.link.run(f"cd / && exec {shlex.join(argv)}", limit_s=timeout_s)
-        self._require(ended, module)
+        require(ended, module, self.name)
         return ended.out
 
     def program(self, module: str) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -145,7 +139,7 @@ class SSHHost:
             "fleet_stop": f"{self.fleet_folder}/stop",
         }
         given = f"{self.work}/tmp/{job_name(job.id, self.name)}.{secrets.token_hex(4)}.json"
-        self._write(given, contract.canonical(record) + b"\n")
+        self._copier.write(given, contract.canonical(record) + b"\n")
         self.helper(
             "job", "start", self._job(job.id), "--record", given,
             "--unit", f"harness-{self.fleet_id}-{self.name}-{job.id}", timeout_s=60,
@@ -171,8 +165,7 @@ class SSHHost:
         self, path: str, *, offset: int = 0, limit: int = 1 << 20, patient: bool = True
     ) -> bytes:
         """Bytes of a file from an offset; b'' when there is nothing."""
-        asked = {"ask": "read", "path": self._path(path), "offset": offset, "limit": limit}
-        return self.link.ask(asked, patience_s=None if patient else 0)[1]
+        return self._copier.read(self._path(path), offset=offset, limit=limit, patient=patient)
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or folder to the host, atomically; what is there already is not sent."""
@@ -180,90 +173,19 @@ class SSHHost:
 
     def send(self, local: Path, remote: str) -> int:
         """`put` that returns the bytes that were sent; 0 when the same was there already."""
-        target = self._path(remote)
-        if local.is_file() and local.stat().st_size <= SMALL_BYTES:
-            data = local.read_bytes()
-            self._write(target, data, executable=bool(local.stat().st_mode & 0o100))
-            return len(data)
-        if not local.exists():
-            raise Waiting("is not there to be sent", where=str(local))
-        try:
-            return 0 if self._has(target, local) else self._send(local, target)
-        except Fault as fault:
-            raise Waiting(str(fault).rstrip("."), where=self.name) from None
-
-    def _send(self, local: Path, target: str) -> int:
-        argv = [self.link.login.python, "-m", "harness.onhost.trees", "receive", target]
-        script = self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S)
-        size = trees.size_of(local)
-        ended = openssh.transfer(
-            self.link, script, size, limit_s=TRANSFER_S,
-            feed=lambda write: trees.pack(local, write),
-        )  # fmt: skip
-        self._require(ended, f"copying {local.name}")
-        return size
-
-    def _has(self, target: str, local: Path) -> bool:
-        """Whether the same content is there. Nothing is hashed when nothing is there: what is
-        sent carries its own hash, and is checked by it on arrival."""
-        if self.link.ask({"ask": "look", "path": target})[0]["kind"] == "absent":
-            return False
-        there = contract.parse(self.helper("trees", "hash", target, timeout_s=TRANSFER_S).stdout)
-        found = trees.hash_of(local)
-        return found is not None and there.get("sha256") == found[0]
+        return self._copier.send(local, self._path(remote))
 
     def get(self, remote: str, local: Path) -> None:
         """Copy a file or folder from the host, atomically. Raises Waiting when it is absent."""
-        target = self._path(remote)
-        seen, _ = self.link.ask({"ask": "look", "path": target})
-        if seen["kind"] == "absent":
-            raise Waiting(f"copying {target} failed (No such file or directory)", where=self.name)
-        local.parent.mkdir(parents=True, exist_ok=True)
-        if "sha256" in seen:
-            self._get_small(target, int(seen["size"]), str(seen["sha256"]), local)
-            return
-        packed = local.with_name(f".{local.name}.{secrets.token_hex(6)}.packed.tmp")
-        argv = [self.link.login.python, "-m", "harness.onhost.trees", "send", target]
-        try:
-            with open(packed, "wb") as out:
-                script = self._script(argv, helper_variables(self._ready_helper()), TRANSFER_S)
-                size = int(seen["size"])
-                ended = openssh.transfer(self.link, script, size, limit_s=TRANSFER_S, into=out)
-            self._require(ended, f"copying {target}")
-            if local.is_dir():
-                shutil.rmtree(local)
-            with open(packed, "rb") as source:
-                trees.unpack(source.read, local)
-        except Fault as fault:
-            raise Waiting(str(fault).rstrip("."), where=self.name) from None
-        finally:
-            packed.unlink(missing_ok=True)
+        self._copier.get(self._path(remote), local)
 
-    def _get_small(self, target: str, size: int, sha256: str, local: Path) -> None:
-        """A file of a few megabytes, in pieces over the channel that is open anyway."""
-        part = local.with_name(f".{local.name}.{secrets.token_hex(6)}.tmp")
-        try:
-            with open(part, "wb") as out:
-                while (have := out.tell()) < size:
-                    piece = self.read(target, offset=have, limit=min(READ_BYTES, size - have))
-                    if not piece:
-                        break
-                    out.write(piece)
-            if contract.hash_file(part)[0] != sha256:
-                raise Waiting(f"{target} changed while it was copied", where=self.name)
-            part.replace(local)
-        finally:
-            part.unlink(missing_ok=True)
+    @property
+    def _copier(self) -> Copier:
+        def script(words: Sequence[str], limit_s: float) -> str:
+            argv = [self.link.login.python, *words]
+            return self._script(argv, helper_variables(self._ready_helper()), limit_s)
 
-    def _require(self, ended: Ended, what: str) -> None:
-        if ended.code != 0:
-            last = (ended.err or ended.out).strip().splitlines()[-1:] or ["no output"]
-            raise Waiting(f"'{what}' ended with status {ended.code}: {last[0]}", where=self.name)
-
-    def _write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        mode = "755" if executable else "644"
-        asked = {"ask": "write", "path": path, "bytes": len(data), "mode": mode}
-        self.link.ask(asked, data)
+        return Copier(self.name, self.link, script, self.helper)
 
     def _ready_helper(self) -> str:
         """The answering helper's folder, which is there once it has answered."""

@@ -66,6 +66,9 @@ class PushedHost(Model):
     identity: Sha256
     seed_files: tuple[Artifact, ...]
     moved_bytes: CountOrZero
+    """Of model and inputs; 0: all of it was there already."""
+    seconds: float | None = None
+    """Until it held all of this, by the run that completed it: building and comparing included."""
 
 
 class PushReceipt(Receipt):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness import environments, source
 from harness.departure import TimeToLeave, while_there_is_time
+from harness.display import words
 from harness.errors import Refused, command
 from harness.hosts.protocol import Host
 from harness.inputs.layout import is_operator_side
@@ -102,6 +103,7 @@ def bind(
     """Bring a host to the bound state, its effects in the journal under `key`; what is there
     already and has the right hash is not moved. Raises Refused when a hash differs."""
     study.progress.note(f"{host.name}: trainer, environment, model, inputs")
+    began = study.clock.monotonic()
     _push_source(study, host, tree, key)
     host = host.with_helper(f"source/{tree.sha256}/helper")
     if study.fleet_kind == "stack":
@@ -109,6 +111,8 @@ def bind(
     built = _environment(study, host, tree, key)
     seed = _fetch(study, host, "seed", receipt.seed_files, key)
     inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files), key)
+    size, seconds = seed.moved_bytes + inputs.moved_bytes, study.clock.monotonic() - began
+    study.progress.note(f"{host.name}: {words.decimal_bytes(size)} moved, {seconds:.1f} s in all")
     return PushedHost(
         host=host.name,
         source_sha256=tree.sha256,
@@ -117,7 +121,8 @@ def bind(
         environment_manifest=built.manifest,
         identity=prepared.identity,
         seed_files=receipt.seed_files,
-        moved_bytes=seed.moved_bytes + inputs.moved_bytes,
+        moved_bytes=size,
+        seconds=round(seconds, 6),
     )
 
 

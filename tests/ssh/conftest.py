@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from harness.hosts.connection import Login
+from harness.hosts.ssh import SSHHost, ssh_host
 from tests.ssh.machines import SSHD, Machine, make_key
+from tests.ssh.netns import Net
 from tests.study.conftest import Desk, Done, make_desk_in
 
 
@@ -19,6 +24,9 @@ def pytest_sessionstart() -> None:
     """A missing sshd fails; nothing here is skipped."""
     if not Path(SSHD).exists() or os.geteuid() != 0:
         pytest.exit("tests/ssh need root and OpenSSH's server: make ssh", returncode=2)
+
+
+LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -98,3 +106,58 @@ def rack(make_rack: MakeRack) -> Rack:
 def desk(tmp_path: Path) -> Desk:
     """A fresh desk with the toy plan."""
     return make_desk_in(tmp_path)
+
+
+def login_of(rack: Rack, machine: Machine, *, patience_s: float = LIMIT_S) -> Login:
+    return Login(
+        name="host-0", address=machine.address, port=machine.port, user="root",
+        host_keys=(machine.host_key,), key_file=str(rack.folder / "login"),
+        python=sys.executable, patience_s=patience_s,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def one(make_rack: MakeRack) -> Rack:
+    return make_rack(1)
+
+
+@pytest.fixture
+def host(one: Rack) -> Iterator[SSHHost]:
+    machine = one.machines[0]
+    made = ssh_host(login_of(one, machine), base=str(machine.work), fleet_id="test")
+    yield made
+    for job_id in made.jobs():
+        made.stop(job_id, reason="the test ended")
+    made.link.hang_up()
+    made.link.drop()
+
+
+def wait_until(true: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
+    ends = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < ends, "it never came"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rack, Net]]:
+    """Two machines in network namespaces, each with a link to here and one to its peer."""
+    folder, net = tmp_path_factory.mktemp("linked"), Net()
+    public = make_key(folder / "login")
+    machines: list[Machine] = []
+    try:
+        net.up()
+        for slot in (0, 1):
+            machine = Machine(
+                folder / f"machine-{slot}", net.address(slot), public, port=2222,
+                wrap=net.wrap(slot), private_address=net.private(slot),
+            )  # fmt: skip
+            machines.append(machine)
+            machine.start()
+        rack = Rack(folder, tuple(machines))
+        rack.hosts_file(patience_s=600)
+        yield rack, net
+    finally:
+        for machine in machines:
+            machine.stop()
+        net.down()

@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 
 
 def ip(*words: str) -> None:
@@ -54,6 +55,10 @@ class Net:
     def _address(self, slot: int, link: str, address: str) -> None:
         ip("-n", self.space(slot), "addr", "add", address, "dev", link)
         ip("-n", self.space(slot), "link", "set", link, "up")
+
+    def sent_to(self, slot: int) -> int:
+        """Bytes that went from here to a host: its link carries nothing else."""
+        return int(Path(f"/sys/class/net/ho{self.tag}{slot}/statistics/tx_bytes").read_text())
 
     def cut(self, slot: int, *, back: bool = False) -> None:
         """Take both links of a host down, or bring them up again."""

@@ -12,14 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from harness.journal import read_entries
 from harness.onhost import processes
 from harness.receipts import RECEIPTS, TerminateReceipt, TrainReceipt
 from harness.strict import load_file
 from tests.ssh.conftest import MakeRack, Rack
-from tests.ssh.machines import Machine, make_key
+from tests.ssh.machines import Machine
 from tests.ssh.netns import Net
 from tests.ssh.test_faults import PAIR_ONLY, attempts, ended, pid_of, slow_desk, start, wait_for
 from tests.study.conftest import Desk, make_desk_in
@@ -34,30 +32,6 @@ LIMIT_S = 240.0
 def wait_beat(rack: Rack, slot: int, attempt: int) -> Path:
     """The rank trains: its first heartbeat is there."""
     return wait_for(rack, slot, f"out/train.pair.{attempt}/heartbeat-{slot}.json")
-
-
-@pytest.fixture
-def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rack, Net]]:
-    """Two machines in network namespaces, each with a link to here and one to its peer."""
-    folder, net = tmp_path_factory.mktemp("linked"), Net()
-    public = make_key(folder / "login")
-    machines: list[Machine] = []
-    try:
-        net.up()
-        for slot in (0, 1):
-            machine = Machine(
-                folder / f"machine-{slot}", net.address(slot), public, port=2222,
-                wrap=net.wrap(slot), private_address=net.private(slot),
-            )  # fmt: skip
-            machines.append(machine)
-            machine.start()
-        rack = Rack(folder, tuple(machines))
-        rack.hosts_file(patience_s=600)
-        yield rack, net
-    finally:
-        for machine in machines:
-            machine.stop()
-        net.down()
 
 
 def test_a_link_that_is_cut_and_comes_back_costs_nothing(
