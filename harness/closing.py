@@ -35,8 +35,9 @@ class Preservation(Model):
     """Where the reader ran."""
     lost: tuple[str, ...] = ()
     """Objects recorded as lost, a sentence each."""
-    not_kept: tuple[str, ...] = ()
-    """Candidates whose weights were given up, with their parameter roots, a sentence each."""
+    not_kept: tuple[str, ...] | None = None
+    """Candidates whose weights were given up, with their parameter roots, a sentence each; absent:
+    none were."""
 
 
 class Release(Model):

@@ -44,8 +44,9 @@ class PreserveReceipt(Receipt):
     objects: tuple[Readback, ...]
     bytes: CountOrZero
     lost: tuple[str, ...] = ()
-    not_kept: tuple[str, ...] = ()
-    """Candidates whose weights were given up, with their parameter roots, a sentence each."""
+    not_kept: tuple[str, ...] | None = None
+    """Candidates whose weights were given up, with their parameter roots, a sentence each; absent:
+    none were."""
     read_seconds: float | None = None
     """What reading alone took the reader."""
     sample: tuple[Readback, ...] = ()

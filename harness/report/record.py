@@ -175,7 +175,7 @@ def _readback(closing: ClosingRecord) -> list[tuple[str, str, str]]:
         ("read back", f"{words.count(found.objects)} objects, {size}, all hashes compared",
          f"by process {found.reader_pid}, {found.reader}")
     ]  # fmt: skip
-    lines += [("weights not kept", sentence, "") for sentence in found.not_kept]
+    lines += [("weights not kept", sentence, "") for sentence in found.not_kept or ()]
     return lines + [("lost", sentence, "") for sentence in found.lost]
 
 

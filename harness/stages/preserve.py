@@ -52,7 +52,7 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         objects=certificate.objects,
         bytes=sum(each.bytes for each in certificate.objects),
         lost=_lost(done),
-        not_kept=tuple(map(_not_kept, done.arms)) if given_up else (),
+        not_kept=tuple(map(_not_kept, done.arms)) if given_up else None,
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,

@@ -153,6 +153,21 @@ def test_an_abandoned_run_says_why(evidence: Evidence) -> None:
     assert any("disk gone" in s for s in numbers(replace(evidence, closing=closing)).limits)
 
 
+def test_weights_that_were_given_up_are_no_lost_evidence(evidence: Evidence) -> None:
+    assert evidence.closing is not None and evidence.closing.preservation is not None
+    kept = evidence.closing.preservation
+    assert "not_kept" not in kept.to_json(), "older evidence stays the same bytes"
+    why = "the weights of 1 candidate(s) are not kept: no room; all else was: 9 objects read back"
+    release = evidence.closing.release.model_copy(update={"basis": "abandoned", "why": why})
+    preservation = kept.model_copy(update={"not_kept": ("pair: parameter root abc, 5 bytes",)})
+    closing = evidence.closing.model_copy(update={"release": release, "preservation": preservation})
+    found = numbers(replace(evidence, closing=closing))
+    assert f"By an explicit abandonment {why}." in found.limits
+    assert not any("before it was proved preserved" in sentence for sentence in found.limits)
+    rows = {row.header: row.cells[0].value for row in found.tables["preservation"].rows}
+    assert rows["weights not kept"] == "pair: parameter root abc, 5 bytes"
+
+
 @pytest.mark.parametrize(
     ("correct", "cases", "low", "high"),
     [
