@@ -51,14 +51,15 @@ numerics: $(VENV)/.dev
 faults: $(VENV)/.dev
 	$(call timed,$(BIN)/python -m pytest tests/faults -n 2 --durations=5)
 
-# The plain Pulumi commands on the real engine, against a cloud on this computer.
-engine: $(VENV)/.dev pulumi
+SSH_PARTS := /usr/sbin/sshd /usr/sbin/ip
+
+# The plain Pulumi commands on the real engine, against a cloud on this computer whose hosts boot.
+engine: $(VENV)/.dev pulumi $(SSH_PARTS)
 	@command -v systemd-analyze > /dev/null || \
 	  { apt-get -q update && apt-get -qy install --no-install-recommends systemd; }
 	$(call timed,$(BIN)/python -m pytest tests/engine $(BOTH) --durations=5)
 
 # Real sshd processes on loopback addresses; a machine without it fails, nothing is skipped.
-SSH_PARTS := /usr/sbin/sshd /usr/sbin/ip
 ssh: $(VENV)/.dev $(SSH_PARTS)
 	$(call timed,$(BIN)/python -m pytest tests/ssh $(BOTH) --durations=5)
 

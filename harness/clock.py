@@ -23,6 +23,11 @@ def seconds_between(first: str, last: str) -> float:
     return (parse_utc(last) - parse_utc(first)).total_seconds()
 
 
+def whole_second(moment: datetime) -> datetime:
+    """The first whole second that is not before it."""
+    return moment + timedelta(microseconds=-moment.microsecond % 1_000_000)
+
+
 @dataclass(frozen=True)
 class Clock:
     """Wall clock and monotonic clock."""

@@ -9,10 +9,9 @@ after the boot holds the driver's packages and publishes. Formats: cloud-init's 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from pathlib import Path
 
-from harness.clock import parse_utc
+from harness.clock import parse_utc, whole_second
 from harness.errors import BadInput
 from harness.fleet import places
 from harness.fleet.admitted import AdmittedFleet
@@ -68,9 +67,7 @@ def arming(admitted: AdmittedFleet, slot: int) -> str:
 def guest_file(admitted: AdmittedFleet, name: str) -> str:
     """One file of infra/guest with this fleet's deadline in its places."""
     # Rounded up: the inner deadline is never before the time that was admitted.
-    moment = parse_utc(admitted.deadline_utc)
-    if moment.microsecond:
-        moment = moment.replace(microsecond=0) + timedelta(seconds=1)
+    moment = whole_second(parse_utc(admitted.deadline_utc))
     values = {
         "DEADLINE_EPOCH": str(int(moment.timestamp())),
         "DEADLINE_CALENDAR": moment.strftime("%Y-%m-%d %H:%M:%S UTC"),

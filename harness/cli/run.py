@@ -111,7 +111,7 @@ def run(
             no_weights=abandon_weights,
         )  # fmt: skip
         progress.close()
-        results = _show(place, loaded, as_json)
+        results = _show(place, loaded, runs, as_json)
         if results.incomplete is not None:
             _end_incomplete(results, choice.command(loaded.path, "--again"), as_json)
 
@@ -192,7 +192,7 @@ def _end_incomplete(results: Results, again: str, as_json: bool) -> None:
     raise error
 
 
-def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> Results:
+def _show(place: Place, loaded: LoadedPlan, runs: Path, as_json: bool) -> Results:
     results = load_file(Results, place.folder / "results.json")
     resources = load_file(Resources, place.folder / "resources.json")
     page = place.folder / "report" / "index.html"
@@ -202,6 +202,11 @@ def _show(place: Place, loaded: LoadedPlan, as_json: bool) -> Results:
         )
     else:
         show(final_table(results, resources, plan=loaded.plan, report=_short(page)))
+        if resources.state == "stack still present":
+            kept = any(host.ended_utc is None for host in resources.hosts)
+            left = "its hosts run on" if kept else "what is left of it costs nothing by itself"
+            off = with_runs(command("down", loaded.path), runs)
+            typer.echo(f"The stack still stands; {left}.\nnext: {off} (or: pulumi destroy)")
     return results
 
 

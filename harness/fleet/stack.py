@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict
 
-from harness.clock import Clock, parse_utc
+from harness.clock import Clock, parse_utc, whole_second
 from harness.cloud import gone
 from harness.cloud.clients import Aws, asking
 from harness.display.admission import hourly
@@ -245,12 +245,12 @@ class StackFleet:
 
 
 def inner_deadline(name: str, said: list[str], deadline_utc: str) -> Deadline:
-    """What a host's own words say of its timer. Pure."""
-    wanted = f"deadline={int(parse_utc(deadline_utc).timestamp())}"
+    """What a host's own words say of its timer; its user data rounds the deadline up. Pure."""
+    wanted = f"deadline={int(whole_second(parse_utc(deadline_utc)).timestamp())}"
     return Deadline(
         kind="inner",
         applies=True,
         at_utc=deadline_utc,
         armed=said == ["enabled", "active", wanted],
-        proof=f"{name}: {TIMER} {', '.join(said)}",
+        proof=f"{name}: {TIMER} {', '.join(said)}" + ("" if wanted in said else f", not {wanted}"),
     )

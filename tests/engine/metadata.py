@@ -45,7 +45,15 @@ class InstanceMetadata:
 
     def values(self) -> dict[str, str]:
         """Paths and their texts."""
-        credentials = {"AccessKeyId": "testing", "SecretAccessKey": "testing", "Token": "session"}
+        credentials = {
+            "Code": "Success",
+            "Type": "AWS-HMAC",
+            "AccessKeyId": "testing",
+            "SecretAccessKey": "testing",
+            "Token": "session",
+            "LastUpdated": "2026-01-01T00:00:00Z",
+            "Expiration": "2099-01-01T00:00:00Z",
+        }
         return {
             "instance-id": self.instance_id,
             "iam/security-credentials/": "host-role",

@@ -10,12 +10,11 @@ from typing import Any
 
 from harness.clock import Clock
 from harness.cloud.residue import residue
-from harness.fleet import engine
 from harness.journal import Journal
 from harness.launch.fleets import Joined, driving
 from harness.launch.record import tries
 from harness.receipts import PreserveReceipt, ReleaseReceipt
-from tests.engine.fleets.workshop import ALIVE, ROOT, Workshop
+from tests.engine.fleets.workshop import ALIVE, Workshop
 
 
 def left(workshop: Workshop) -> tuple[str, ...]:
@@ -123,8 +122,8 @@ def test_hosts_end_only_after_the_release_and_then_plain_destroy_works(
     refused = workshop.harness("down")
     assert refused.code == 3 and "its evidence is not preserved" in refused.err
     assert "because of the study" in end_by_run(workshop, folder)
-    plain = pulumi(workshop, "destroy")
-    assert plain.returncode != 0 and workshop.slots(*ALIVE) == ["0", "1"]
+    plain = workshop.pulumi("destroy")
+    assert plain.code != 0 and workshop.slots(*ALIVE) == ["0", "1"]
 
     common: dict[str, Any] = {
         "run": folder.name, "plan_hash": "a" * 64, "started_utc": "x", "finished_utc": "x",
@@ -146,16 +145,5 @@ def test_hosts_end_only_after_the_release_and_then_plain_destroy_works(
     assert said.count("terminated") == 2 and said.endswith("\n0\n")
     assert workshop.slots(*ALIVE) == []
     assert workshop.resources().state == "stack still present"
-    gone = pulumi(workshop, "destroy")
-    assert gone.returncode == 0, gone.stdout
+    workshop.pulumi("destroy").ok()
     assert left(workshop) == ()
-
-
-def pulumi(workshop: Workshop, verb: str) -> subprocess.CompletedProcess[str]:
-    """The plain command, without any flag that a gate would need."""
-    return subprocess.run(
-        [engine.find(ROOT), verb, "--yes", "--skip-preview", "--stack", "toy", "--non-interactive"],
-        env={**workshop.environment, "PULUMI_CONFIG_PASSPHRASE": ""},
-        cwd=workshop.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cloud.clients import Aws
+from harness.fleet import engine
 from harness.fleet.admitted import AdmittedFleet
 from harness.fleet.tags import FLEET, SLOT
 from harness.journal import Entry, read_entries
@@ -101,6 +102,17 @@ class Workshop:
     def cost(self, resources: Path) -> Ran:
         """`harness cost` of a fleet's record."""
         return self._run([sys.executable, "-m", "harness", "cost", str(resources)], 1800)
+
+    def pulumi(self, verb: str) -> Ran:
+        """The plain command, without any flag that a gate would need; streams together."""
+        done = subprocess.run(
+            [engine.find(ROOT), verb, "--yes", "--skip-preview", "--stack", "toy",
+             "--non-interactive"],
+            env={**self.environment, "PULUMI_CONFIG_PASSPHRASE": ""}, cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, "")
 
     def killed(self, mode: str, verb: str, *more: str, timeout_s: float = 1800) -> Ran:
         """The same command, really killed at the next point of that kind (see killed.py)."""

@@ -68,7 +68,7 @@ class Shim:
             asked = dict(call.params)
             answer = self._answer(call, asked, environ)
             self.seen.append(Seen(call.service, call.region, call.action, asked, answer.status))
-            return send(answer, start)
+            return send(answer, start, head=environ.get("REQUEST_METHOD") == "HEAD")
 
     @property
     def rules(self) -> list[Rule]:
@@ -122,8 +122,11 @@ class Shim:
         return json_answer({"rules": [type(rule).__name__ for rule in self.rules]})
 
 
-def send(answer: Answer, start: StartResponse) -> list[bytes]:
-    """Hand an answer to the server."""
+def send(answer: Answer, start: StartResponse, *, head: bool = False) -> list[bytes]:
+    """Hand an answer to the server; to HEAD its length is that of the body that GET would have."""
+    if head:
+        start(f"{answer.status} shim", [*answer.headers])
+        return []
     headers = [pair for pair in answer.headers if pair[0].lower() != "content-length"]
     start(f"{answer.status} shim", [*headers, ("Content-Length", str(len(answer.body)))])
     return [answer.body]

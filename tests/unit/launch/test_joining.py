@@ -17,7 +17,9 @@ from harness.launch.fleets import FleetPlace
 from harness.launch.joining import fleet_for, join
 from harness.launch.preserved import waiting_for
 from harness.plan import LoadedPlan, load_plan
+from infra import user_data
 from tests.toy_plan import write_plan
+from tests.unit.infra.fleet import admitted
 from tests.unit.launch.aws import aws_plan
 
 NOW = datetime(2026, 11, 29, 20, 0, tzinfo=UTC)
@@ -83,7 +85,9 @@ def test_a_plan_that_does_not_fit_is_refused(
 
 def test_the_inner_deadline_is_what_the_host_itself_says() -> None:
     utc = "2026-11-29T22:00:00.500000Z"
-    epoch = int(datetime(2026, 11, 29, 22, tzinfo=UTC).timestamp())
+    guard = user_data.guest_file(admitted().model_copy(update={"deadline_utc": utc}), "guard.sh")
+    epoch = int(guard.split("deadline=")[1].split()[0])
+    assert epoch == int(datetime(2026, 11, 29, 22, 0, 1, tzinfo=UTC).timestamp())
     assert inner_deadline("host-0", ["enabled", "active", f"deadline={epoch}"], utc).armed
     assert not inner_deadline("host-0", ["enabled", "active", f"deadline={epoch + 60}"], utc).armed
     assert not inner_deadline("host-0", ["enabled", "failed", f"deadline={epoch}"], utc).armed
