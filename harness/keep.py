@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from harness.closing import ClosingRecord
 from harness.errors import BadInput
+from harness.seal.extract import extract
 from harness.strict import load_file
 from harness.verify import ARCHIVE
+from harness.verify.rebuilt import COMMITTED
 from harness.verify.sums import write_sums
 from harness.whole_folder import whole_folder
 
@@ -39,5 +42,11 @@ def keep(run: Path, into: Path) -> Path:
         for name in (*FILES, ARCHIVE):
             shutil.copyfile(run / name, part / name)
         shutil.copytree(run / "report", part / "report")
+        with tempfile.TemporaryDirectory(prefix="harness-keep-") as work:
+            members = Path(work) / "members"
+            extract(archive, members, expected_tar_sha256=closing.archive.sha256)
+            for name in COMMITTED:
+                if (members / name).is_file():
+                    shutil.copyfile(members / name, part / name)
         write_sums(part)
     return folder

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.app import DEFAULT_RUNS, AsJson, RunFolder, Runs, app, finish
+from harness.closing import ClosingRecord
 from harness.display.output import print_json
 from harness.display.progress import Progress
 from harness.display.sanitize import clean
@@ -16,8 +17,14 @@ from harness.finding import run_folder
 from harness.keep import keep as keep_run
 from harness.publish import NO_WEIGHTS, Weights, run_of
 from harness.publish import publish as publish_evidence
+from harness.strict import load_file
 from harness.verify import Trust
 from harness.verify import verify as verify_evidence
+
+
+def branch_in(evidence: Path) -> str:
+    """The branch that carries the commitments of kept evidence."""
+    return f"harness/{load_file(ClosingRecord, evidence / 'closing.json').run}"
 
 
 @app.command()
@@ -31,6 +38,10 @@ def keep(
     def work(progress: Progress) -> None:
         folder = keep_run(run_folder(run, runs), into)
         typer.echo(f"Wrote {folder}. Check it with: {command('verify', folder)}")
+        typer.echo(
+            f"So that clones have the commitments too: git merge {branch_in(folder)}, then commit "
+            f"{folder}"
+        )
 
     finish(work, runs=runs)
 

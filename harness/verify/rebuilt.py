@@ -15,6 +15,9 @@ from harness.report.numbers import numbers, report_value
 from harness.strict import build, load_file, read_plain
 from trainer import contract
 
+COMMITTED = ("plan.json", "prepared.json", "selection.json")
+"""`keep` puts them beside the archive, where later studies read which cases were used."""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -31,6 +34,9 @@ def compare_report(
     _same(folder / "closing.json", contract.canonical(closing.to_json()) + b"\n")
     _same(folder / "results.json", (unpacked / "results.json").read_bytes())
     _same(folder / "resources.json", contract.canonical(closing.resources.to_json()) + b"\n")
+    for name in COMMITTED:
+        if (folder / name).exists() and (unpacked / name).exists():
+            _same(folder / name, (unpacked / name).read_bytes())
     kept = load_file(ReportDocument, folder / "report" / "report.json")
     if kept.reporter.version != REPORTER_VERSION:
         return _by_figure(folder, kept, evidence)

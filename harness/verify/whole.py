@@ -6,6 +6,7 @@
 3. Inputs and source: their hashes are those that prepared.json committed to.
 4. Commitments: raw git objects give the names that were recorded, hold the archive's files, and the
    selection's commit leads back to the plan's; what was scored is what the selection names.
+   A folder that stands in a repository is also looked for in its history.
    Where they are signed or time-stamped, signature and stamp hold.
 5. Scores: every answer is decoded and scored again, by both code paths.
 6. Statistics: counts, measurements and decisions are worked out again.
@@ -42,6 +43,7 @@ from harness.verify.inputs import check_inputs
 from harness.verify.order import check_commitments, check_selection
 from harness.verify.rebuilt import compare_report
 from harness.verify.scored import check_scored
+from harness.verify.standing import check_standing
 from harness.verify.sums import SUMS, check_sums
 
 ARCHIVE = "evidence.tar.gz"
@@ -104,7 +106,8 @@ def _folder(folder: Path, trust: Trust) -> Verified:
         unpacked = Path(work) / "evidence"
         opened = _open(folder / ARCHIVE, unpacked, closing.archive.sha256, closing_path, trust)
         compared = compare_report(folder, unpacked, opened.evidence, closing)
-    cannot = [*CANNOT, *opened.cannot]
+    standing = check_standing(folder, opened.evidence.commits)
+    cannot = [*CANNOT, *opened.cannot, *standing.cannot]
     if sums is None:
         cannot.append(f"figures as PNG and PDF: there is no {SUMS} (harness keep writes it)")
     if closing.preservation is not None and closing.preservation.not_kept:
@@ -117,6 +120,7 @@ def _folder(folder: Path, trust: Trust) -> Verified:
             *first,
             f"archive   {closing.archive.sha256}  matches closing.json",
             *opened.lines,
+            *standing.lines,
             *(f"report    {digest}  {name}" for name, digest in compared.hashes.items()),
             compared.sentence,
         ),
