@@ -22,6 +22,8 @@ from harness.hosts.link import PIECE, Ended, Feed, Link, Tail
 
 LARGE_BYTES = 8 << 20
 """From here on a second connection, by another program, is worth its start."""
+PIPE_BYTES = 1 << 20
+"""Of the pipes to and from ssh: fewer turns between the processes than with the usual 64 KiB."""
 OWN_FAILURE = 255
 """ssh's own exit status when it could not connect, log in or go on."""
 
@@ -105,7 +107,7 @@ def run(
         with open(folder / "out", "w+b") as out, open(folder / "err", "w+b") as err:
             process = ending.process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if take else out, stderr=err,
+                stdout=subprocess.PIPE if take else out, stderr=err, pipesize=PIPE_BYTES,
             )  # fmt: skip
             _move(process, feed, take)
             try:

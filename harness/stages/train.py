@@ -58,7 +58,11 @@ def train(study: Study, done: Receipts, stamp: Stamp) -> TrainReceipt:
     arms, unfinished, incomplete = _arms(study, done, hosts)
     notes: tuple[str, ...] = ()
     if fleet.kind == "local":
-        notes = ("traffic caps are not enforced between workers of one computer",)
+        notes = (
+            "traffic caps are not enforced between workers of one computer",
+            "bytes between workers of one computer are those of its loopback interface, other "
+            "programs' traffic included",
+        )
     notes += tuple(_continued(record) for record in arms if _resumed_from(record))
     for record in arms:
         notes += between.told(record.arm, record.attempts, record.lines)

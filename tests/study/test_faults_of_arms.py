@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.onhost import deadline
 from harness.rank_bodies import TrainBody, body_of
 from harness.receipts import TrainReceipt
 from harness.strict import load_file
@@ -82,6 +83,8 @@ def test_an_arm_that_always_fails_stops_the_run_and_says_how_to_go_on(
     assert given_up.code == 0, given_up.err
     receipts = {path.stem for path in (desk.latest / "receipts").iterdir()}
     assert {"release", "terminate"} <= receipts
+    seen = deadline.state(desk.latest / "fleet")
+    assert (seen["status"], alive(seen["pid"])) == ("disarmed", False), "no watchdog is left"
     assert desk.run().code == 3, "an abandoned run is not quietly begun again"
 
 

@@ -9,6 +9,7 @@ from typing import get_args
 
 from harness.commitments import Repository, require_ancestor
 from harness.journal import read_entries
+from harness.onhost import deadline, processes
 from harness.receipts import RECEIPTS, StageName
 from harness.results import Resources, Results
 from harness.strict import load_file
@@ -21,6 +22,12 @@ def test_every_stage_has_its_receipt_in_order(finished: Desk) -> None:
     assert stages == list(get_args(StageName))
     for stage, model in RECEIPTS.items():
         load_file(model, finished.latest / "receipts" / f"{stage}.json")
+
+
+def test_no_watchdog_outlives_a_finished_run(finished: Desk) -> None:
+    seen = deadline.state(finished.latest / "fleet")
+    assert seen["status"] == "disarmed"
+    assert processes.look(seen["pid"]) is None
 
 
 def test_intent_stands_before_outcome(finished: Desk) -> None:
