@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +13,17 @@ from harness.cost.billing import read_export
 from harness.cost.reconcile import reconcile, require_within
 from harness.cost.resources import finalised
 from harness.display.cost import cost_table, reconciliation_table
+from harness.display.fleet import money_line
 from harness.display.output import print_json, show
 from harness.display.progress import Progress
 from harness.errors import BadInput, HarnessError, Leaked, Waiting, command
+from harness.launch.standing import Standing, in_use
 from harness.results import Resources
 from harness.strict import load_file
 from trainer import contract
+
+if TYPE_CHECKING:
+    from harness.cloud.left import Left
 
 
 @app.command()
@@ -45,20 +51,26 @@ def cost(
             require_within(result, str(bill))
             return
         left: HarnessError | None = None
+        used: Standing | None = None
         if found.fleet_kind == "stack" and found.state != "final":
-            found, left = _look(found, path)
+            found, left, used = _look(found, path)
         if as_json:
             print_json(found.to_json())
         else:
             show(cost_table(found))
+            if used is not None:
+                typer.echo(f"In use until its deadline: it {money_line(used)}.")
         if left is not None:
             raise left
 
     finish(work, as_json=as_json)
 
 
-def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None]:
-    """Search all regions; the file is written again with what was seen."""
+def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None, Standing | None]:
+    """Search all regions; the file is written again with what was seen.
+
+    Returns what is left as an error, or the fleet that is there because it is in use.
+    """
     from harness.cloud.clients import Aws
     from harness.cloud.left import Known
     from harness.cloud.residue import residue
@@ -75,19 +87,26 @@ def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None]
     )
     aws = Aws(found.regions[0], clock=clock())
     left = residue(aws, found.fleet, regions=found.regions, known=known)
-    seen = finalised(found, left, aws.clock.utc())
+    hosts = tuple(each.id for each in left if each.kind == "instance")
+    runs = path.resolve().parents[2] if len(path.resolve().parents) > 2 else path.parent
+    used = in_use(runs, found.fleet, hosts, aws.clock) if hosts else None
+    seen = finalised(found, left, aws.clock.utc(), in_use=used is not None)
     contract.write_json(path, seen.to_json())
-    if not left:
-        return seen, None
+    if used is not None or not left:
+        return seen, None, used
+    return seen, _still_there(found.fleet, left), None
+
+
+def _still_there(fleet: str, left: Sequence[Left]) -> HarnessError:
     billed = [each for each in left if each.costs]
     if billed:
-        return seen, Leaked(
+        return Leaked(
             f"{len(billed)} thing(s) that cost money are still there: {billed[0].sentence()}",
-            where=found.fleet,
-            next_command=command("sweep", "--fleet", found.fleet, "--remove"),
+            where=fleet,
+            next_command=command("sweep", "--fleet", fleet, "--remove"),
         )
-    return seen, Waiting(
+    return Waiting(
         f"the stack is still there ({len(left)} thing(s) that cost nothing by themselves)",
-        where=found.fleet,
+        where=fleet,
         next_command="pulumi destroy",
     )

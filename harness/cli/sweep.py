@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,11 @@ from harness.display.progress import Progress
 from harness.display.sweep import removed_table, sweep_table
 from harness.errors import BadInput, Leaked, command
 from harness.fleet.admitted import AdmittedFleet
+from harness.launch.standing import in_use
 from harness.strict import load_file
+
+if TYPE_CHECKING:
+    from harness.cloud.sweep import FleetLeft
 
 DEFAULT_REGION = "us-east-1"
 
@@ -34,7 +38,7 @@ def sweep(
     runs: Runs = DEFAULT_RUNS,
     as_json: AsJson = False,
 ) -> None:
-    """List all that carries a fleet's tag. Exit 5 when anything is left that costs money."""
+    """List all that carries a fleet's tag. Exit 5 when anything that costs money is left over."""
 
     def work(progress: Progress) -> None:
         from harness.cloud.clients import Aws
@@ -50,11 +54,19 @@ def sweep(
         aws = Aws(regions[0], clock=clock())
         found = find(aws, regions, fleet)
         if not remove:
+            used = {
+                each.fleet: known
+                for each in found
+                if (known := in_use(runs.resolve(), each.fleet, _ids(each), aws.clock))
+            }
             if as_json:
                 print_json([each.to_json() for each in found])
             else:
-                show(sweep_table(found, regions, aws.clock))
-            billed = [thing for each in found for thing in each.left if thing.costs]
+                show(sweep_table(found, regions, aws.clock, used))
+            billed = [
+                thing for each in found for thing in each.left
+                if thing.costs and each.fleet not in used
+            ]  # fmt: skip
             if billed:
                 raise Leaked(
                     f"{len(billed)} thing(s) that cost money are there: {billed[0].sentence()}",
@@ -72,6 +84,10 @@ def sweep(
             show(sweep_table(found, regions, aws.clock))
 
     finish(work, as_json=as_json)
+
+
+def _ids(found: FleetLeft) -> tuple[str, ...]:
+    return tuple(host.id for host in found.hosts)
 
 
 def _touched(runs: Path) -> tuple[str, ...]:

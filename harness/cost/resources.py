@@ -65,11 +65,16 @@ def resources_of(
     )
 
 
-def finalised(found: Resources, left: Sequence[Left], utc: str) -> Resources:
-    """The record after a search: final when nothing is left, else with what is there, by name."""
+def finalised(
+    found: Resources, left: Sequence[Left], utc: str, *, in_use: bool = False
+) -> Resources:
+    """The record after a search: final when nothing is left, else with what is there, by name.
+
+    What stands because it is in use is not residue.
+    """
     changed = {
         "state": "stack still present" if left else "final",
-        "residue": tuple(each.sentence() for each in left),
+        "residue": () if in_use else tuple(each.sentence() for each in left),
         "removed": looked(found.removed or (), [(each.kind, each.id) for each in left], utc),
         "observed_utc": utc,
     }

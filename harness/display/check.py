@@ -22,13 +22,22 @@ def check_tables(report: CheckReport) -> RenderableType:
     for row in report.rows:
         declared.add_row(clean(row.what), clean(row.value))
     parts += [declared, bound_table(report.bound), _times(report.times)]
-    share = f"{words.about(report.known_s)} known of a deadline of {words.about(report.deadline_s)}"
-    parts.append(Text(clean(share)))
+    parts.append(Text(clean(_share(report))))
     for finding in report.findings:
         parts.append(Text(clean(f"{finding.level}: {finding.sentence(report.path)}")))
     if not report.findings:
         parts.append(Text("No fault found."))
     return Group(*parts)
+
+
+def _share(report: CheckReport) -> str:
+    """How much of the deadline is spoken for; a stage that nobody measured says nothing."""
+    deadline = words.about(report.deadline_s)
+    unknown = [row.what for row in report.times if row.predicted_s is None]
+    if len(unknown) == len(report.times):
+        return f"no stage's time is known; the deadline is after {deadline}"
+    rest = f", {len(unknown)} of {len(report.times)} stages not known" if unknown else ""
+    return f"{words.about(report.known_s)} of a deadline of {deadline} are spoken for{rest}"
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -53,7 +53,8 @@ def _hosts(found: Resources) -> RenderableType:
 def _removed(things: tuple[GoneThing, ...]) -> RenderableType:
     table = _table("What stood besides hosts", ("what", "id", "gone (UTC)"))
     for each in things:
-        table.add_row(_cell(each.kind), _cell(each.id), _moment(each.gone_utc))
+        gone = _moment(each.gone_utc) if each.gone_utc else "still there"
+        table.add_row(_cell(each.kind), _cell(each.id), gone)
     return table
 
 
@@ -69,7 +70,7 @@ def _lines(found: Resources) -> RenderableType:
     table.add_row("allowance", "", "", found.allowance_usd)
     table.add_section()
     table.add_row(Text("total, a bound", style="bold"), "", "", _short(found.total_bound_usd))
-    table.add_row(f"ceiling {found.ceiling_usd}", "", "", "")
+    table.add_row("ceiling", "", "", found.ceiling_usd)
     return table
 
 

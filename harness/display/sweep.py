@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -10,15 +10,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from harness.display.fleet import money_line
 from harness.display.sanitize import clean
 
 if TYPE_CHECKING:
     from harness.clock import Clock
     from harness.cloud.sweep import FleetLeft, Swept
+    from harness.launch.standing import Standing
 
 
-def sweep_table(found: Sequence[FleetLeft], regions: Sequence[str], clock: Clock) -> RenderableType:
-    """A table a fleet; a sentence when there is nothing."""
+def sweep_table(
+    found: Sequence[FleetLeft], regions: Sequence[str], clock: Clock,
+    used: Mapping[str, Standing] | None = None,
+) -> RenderableType:  # fmt: skip
+    """A table a fleet; a sentence when there is nothing. `used`: fleets that stand as meant."""
     where = ", ".join(regions)
     if not found:
         return Text(clean(f"nothing that carries a fleet's tag is left in {where}"))
@@ -26,6 +31,9 @@ def sweep_table(found: Sequence[FleetLeft], regions: Sequence[str], clock: Clock
     for fleet in found:
         state = "may be in use" if fleet.alive(clock) else "no host before a deadline"
         expires = fleet.expires_utc or "no deadline by tag"
+        stands = (used or {}).get(fleet.fleet)
+        if stands is not None:
+            state = f"in use; it {money_line(stands)}"
         head = f"fleet {fleet.fleet} of study {fleet.study or '?'}, until {expires}: {state}"
         parts += [Text(clean(head), style="bold", overflow="fold"), _things(fleet), Text("")]
     return Group(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness import money
@@ -12,6 +13,7 @@ from harness.errors import BadInput
 from harness.fleet.admitted import AdmittedFleet
 from harness.journal import Entry, read_entries
 from harness.launch import record
+from harness.launch.drive import known_disks
 from harness.launch.fleets import FleetPlace
 from harness.prices import load_prices
 from harness.results import CostLine, GoneThing, Resources
@@ -44,7 +46,7 @@ def resources(
         at_utc=at_utc,
         deadline_utc=admitted.deadline_utc,
         hosts=hosts,
-        volumes=volume_lives(entries, admitted, hosts),
+        volumes=volume_lives(entries, admitted, hosts, known_disks(place)),
         traffic_cap_bytes=_cap(admitted),
     )
     prices = load_prices(admitted.region)
@@ -118,33 +120,42 @@ def _ends(entries: list[Entry]) -> dict[str, tuple[int, str | None]]:
 
 
 def volume_lives(
-    entries: list[Entry], admitted: AdmittedFleet, hosts: tuple[HostLife, ...]
-) -> tuple[VolumeLife, ...]:
-    """Root volumes that were followed; they begin with the first of the fleet's hosts, at most."""
-    gone = {
-        str(volume["id"]): str(volume["gone_utc"])
-        for e in entries
-        if e.kind == "outcome" and e.key.startswith(f"{record.END}/")
-        for volume in e.data["volumes"]
-    }
-    asked = [
-        str(volume)
-        for e in entries
-        if e.kind == "intent" and e.key.startswith(f"{record.END}/")
-        for volume in e.data["volumes"]
-    ]
+    entries: list[Entry], admitted: AdmittedFleet, hosts: tuple[HostLife, ...],
+    disks: Mapping[str, tuple[str, ...]],
+) -> tuple[VolumeLife, ...]:  # fmt: skip
+    """Root volumes: those that were followed, from the first of the fleet's hosts, at most; and
+    those in `disks` (ids by host, as seen while it lived) that nobody has followed yet."""
+    ends = [e for e in entries if e.key.startswith(f"{record.END}/")]
+    gone = {str(v["id"]): str(v["gone_utc"])
+            for e in ends if e.kind == "outcome" for v in e.data["volumes"]}  # fmt: skip
+    asked = [str(v) for e in ends if e.kind == "intent" for v in e.data["volumes"]]
     first = min((host.from_utc for host in hosts), default=entries[0].utc)
+    followed = [(each, first, gone.get(each)) for each in dict.fromkeys(asked)]
+    others = [
+        (each, host.from_utc, _missed(entries, each, host.until_utc))
+        for host in hosts
+        for each in disks.get(host.id, ())
+        if each not in asked
+    ]
     return tuple(
         VolumeLife(
             id=each,
-            from_utc=first,
-            until_utc=gone.get(each),
+            from_utc=begun,
+            until_utc=until,
             gib=admitted.volume.gib,
             iops=admitted.volume.iops,
             throughput_mbps=admitted.volume.throughput_mbps,
         )
-        for each in dict.fromkeys(asked)
+        for each, begun, until in (*followed, *others)
     )
+
+
+def _missed(entries: list[Entry], volume: str, ended_utc: str | None) -> str | None:
+    """When a search first missed the volume of a host that had ended; null while none has."""
+    if ended_utc is None:
+        return None
+    looks = ((utc, look.shown) for utc, look in record.looks(entries) if utc >= ended_utc)
+    return next((utc for utc, shown in looks if ("volume", volume) not in shown), None)
 
 
 def removed(entries: list[Entry]) -> tuple[GoneThing, ...]:

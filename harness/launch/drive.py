@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clock import Clock
 from harness.cloud.clients import Aws
+from harness.cloud.seen import SeenInstance
 from harness.errors import HarnessError, Waiting, command
 from harness.fleet.admitted import AdmittedFleet
 from harness.fleet.outputs import StackOutputs
@@ -153,11 +154,15 @@ def standing_outputs(
             where=admitted.fleet,
             next_command=command("run", admitted.plan_path, "--lost", f"host-{gone[0].slot}: why"),
         )
-    if all(alive[host.instance_id].volumes for host in outputs.hosts if host.instance_id in alive):
-        seen = {each.id: each.volumes for each in alive.values()}
-        disks = KnownDisks(volumes={**known_disks(place), **seen})
-        contract.write_json(place.folder / DISKS, disks.to_json())
+    note_disks(place, alive.values())
     return outputs
+
+
+def note_disks(place: FleetPlace, alive: Iterable[SeenInstance]) -> None:
+    """Remember the disks of hosts that live; a host without any is not up yet."""
+    seen = {each.id: each.volumes for each in alive if each.volumes}
+    disks = KnownDisks(volumes={**known_disks(place), **seen})
+    contract.write_json(place.folder / DISKS, disks.to_json())
 
 
 def _outputs(place: FleetPlace) -> StackOutputs | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from harness.errors import HarnessError, Leaked, Refused, command
 from harness.fleet.outputs import StackOutputs
 from harness.launch import closing, ending, health, outer, record
-from harness.launch.drive import Drive
+from harness.launch.drive import Drive, note_disks
 from harness.launch.engine import EngineFailed
 from harness.launch.record import Tried
 from harness.launch.refusals import essence, kind_of
@@ -30,6 +30,7 @@ def up(drive: Drive, *, launches: int) -> StackOutputs:
     launches are used up; nothing that costs money is left then.
     """
     outputs = _stood(drive, launches)
+    note_disks(drive.place, ending.living(ending.seen(drive.aws, drive.admitted)))
     closing.write(drive.place, drive.clock.utc())
     return outputs
 
@@ -42,7 +43,7 @@ def _stood(drive: Drive, launches: int) -> StackOutputs:
     left = record.open_try(drive.journal.entries)
     if left is not None:
         drive.say("an earlier `harness up` was stopped; looking at what it left")
-        _finish(drive, left, _settled(drive, left))
+        drive.say(f"it is settled: {_finish(drive, left, _settled(drive, left)).result}")
     standing = _complete(drive)
     if standing is not None:
         return _proved(drive, standing)
@@ -86,12 +87,17 @@ def _try(drive: Drive, placement: int) -> Tried:
         outputs = drive.engine.up(drive.say)
     except EngineFailed as failed:
         return _finish(drive, key, _failed(drive, placement, began, str(failed)))
+    return _finish(drive, key, _checked(drive, placement, began, outputs))
+
+
+def _checked(drive: Drive, placement: int, began: str, outputs: StackOutputs) -> Tried:
+    """Hosts that all run are complete once AWS's checks say so, whoever launched them."""
     why = health.fault(drive.aws, outputs, drive.say)
-    if why:
-        launched = tuple(host.instance_id for host in outputs.hosts)
-        give_up(drive, why)
-        return _finish(drive, key, _outcome(drive, placement, began, "unhealthy", why, launched))
-    return _finish(drive, key, _outcome(drive, placement, began, "complete", ""))
+    if not why:
+        return _outcome(drive, placement, began, "complete", "")
+    launched = tuple(host.instance_id for host in outputs.hosts)
+    give_up(drive, why)
+    return _outcome(drive, placement, began, "unhealthy", why, launched)
 
 
 def _failed(drive: Drive, placement: int, began: str, said: str) -> Tried:
@@ -109,8 +115,9 @@ def _settled(drive: Drive, key: str) -> Tried:
     placement = record.placement_of(key)
     began = next(e.utc for e in drive.journal.entries if e.kind == "intent" and e.key == key)
     _wait_until_shown(drive)
-    if drive.standing() is not None:
-        return _outcome(drive, placement, began, "complete", "")
+    outputs = drive.standing()
+    if outputs is not None:
+        return _checked(drive, placement, began, outputs)
     why = "the process that launched was stopped before the fleet was complete"
     return _outcome(drive, placement, began, "interrupted", why, _end(drive))
 

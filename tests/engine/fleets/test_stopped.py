@@ -14,7 +14,7 @@ from harness.cloud.residue import residue
 from harness.journal import read_entries
 from harness.launch.engine import MARK
 from harness.launch.fleets import fleet_places
-from harness.launch.record import recorded_release, tries
+from harness.launch.record import launched_ids, open_try, recorded_release, tries
 from harness.onhost import processes
 from tests.engine.fleets.workshop import ALIVE, DEADLINE_S, Ran, Workshop
 from tests.engine.moto.call import Answer, Call
@@ -93,12 +93,16 @@ class SchedulesOff(Rule):
 def test_failed_checks_launch_again_and_an_unproved_outer_deadline_ends_the_hosts(
     workshop: Workshop,
 ) -> None:
-    workshop.cloud.on("ChecksFail", nth=(2,))
+    """The first hosts become impaired while nobody looks: `up` was killed after its last check."""
+    assert workshop.killed("effect:up/", "up").code == -signal.SIGKILL
+    impaired = launched_ids(workshop.entries)[1]
+    assert open_try(workshop.entries) is not None
+    workshop.cloud.on("ChecksFail", ids={impaired}, times=0)
     workshop.cloud.shim.switched.append(SchedulesOff())
     ended = workshop.killed(NEVER, "up")
     first, second = tries(workshop.entries)
     assert (first.result, second.result) == ("unhealthy", "complete")
-    assert f"{first.launched[1]} is 'running' and fails its status checks" in first.why
+    assert f"{impaired} is 'running' and fails its status checks" in first.why
     assert not set(first.launched) & set(second.launched)
 
     assert ended.code == 5, ended.err + ended.out

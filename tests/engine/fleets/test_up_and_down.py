@@ -42,7 +42,10 @@ def test_up_again_and_down_leave_only_the_bucket(workshop: Workshop) -> None:
     assert standing.state == "stack still present" and len(standing.hosts) == 2
     assert not any(host.ended_utc for host in standing.hosts)
     cost = workshop.cost(workshop.place.folder / "resources.json")
-    assert cost.code == 5 and "that cost money are still there" in cost.err
+    assert cost.code == 0 and "In use until its deadline: it costs $3.73 an hour" in cost.out
+    assert "\ntotal, a bound" in cost.out and workshop.resources().residue == ()
+    sweep = workshop.sweep()
+    assert sweep.code == 0 and "in use; it costs $3.73 an hour" in " ".join(sweep.out.split())
 
     refused = workshop.harness("admit")
     assert refused.code == 3 and "is there already" in refused.err

@@ -103,6 +103,11 @@ class Workshop:
         """`harness cost` of a fleet's record."""
         return self._run([sys.executable, "-m", "harness", "cost", str(resources)], 1800)
 
+    def sweep(self) -> Ran:
+        """`harness sweep` of all regions that were used."""
+        words = ["sweep", "--runs", str(self.runs)]
+        return self._run([sys.executable, "-m", "harness", *words], 1800)
+
     def pulumi(self, verb: str) -> Ran:
         """The plain command, without any flag that a gate would need; streams together."""
         done = subprocess.run(
