@@ -21,7 +21,7 @@ BOTH := -n 2 --dist loadfile
 
 test: check unit pages numerics faults ssh engine study-tests
 
-# Walks through every point at which a command can be killed.
+# Walks through every point at which a command can be killed; floods are of 2 GB, not of a tenth of it.
 test-all: export HARNESS_ALL_KILLS = 1
 test-all: test
 

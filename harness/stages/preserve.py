@@ -93,7 +93,7 @@ def manifest(done: Receipts, *, weights: bool) -> tuple[Artifact, ...]:
 def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Certificate, str]:
     """The certificate, and who read."""
     listing = study.work / "manifest.json"
-    standing = _standing(study, done)
+    standing = standing_hosts(study, done)
     if not standing:
         study.progress.note("reading everything back in another process")
         found = preservation.read_here(study.store, rows, listing)
@@ -105,7 +105,7 @@ def _read(study: Study, done: Receipts, rows: tuple[Artifact, ...]) -> tuple[Cer
     return found, f"{host.name} of the fleet {fleet}, beside the bucket"
 
 
-def _standing(study: Study, done: Receipts) -> list[Host]:
+def standing_hosts(study: Study, done: Receipts) -> list[Host]:
     """Hosts that read beside the bucket: the stack's, while they stand. Those of a fleet whose
     deadline passed have ended, and what nothing was pushed to cannot read."""
     pushed = done.find(PushReceipt)
