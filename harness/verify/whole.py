@@ -44,7 +44,7 @@ from harness.verify.order import check_commitments, check_selection
 from harness.verify.rebuilt import compare_report
 from harness.verify.scored import check_scored
 from harness.verify.standing import check_standing
-from harness.verify.sums import SUMS, check_sums
+from harness.verify.sums import SUMS, WORDS, check_sums
 
 ARCHIVE = "evidence.tar.gz"
 CANNOT = (
@@ -112,6 +112,8 @@ def _folder(folder: Path, trust: Trust) -> Verified:
         cannot.append(f"figures as PNG and PDF: there is no {SUMS} (harness keep writes it)")
     if closing.preservation is not None and closing.preservation.not_kept:
         cannot.append("that the candidates' weights exist: they are not kept, their roots are")
+    if (folder / WORDS).exists():
+        cannot.append(f"{WORDS}: the words of whoever keeps this, which nothing here checks")
     first = () if sums is None else (f"digests   {sums} files are those of {SUMS}",)
     return Verified(
         archive_sha256=closing.archive.sha256,
