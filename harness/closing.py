@@ -38,6 +38,8 @@ class Preservation(Model):
     not_kept: tuple[str, ...] | None = None
     """Candidates whose weights were given up, with their parameter roots, a sentence each; absent:
     none were."""
+    retention: str | None = None
+    """When the store's bytes are removed again, or that they stay and what that costs a month."""
 
 
 class Release(Model):

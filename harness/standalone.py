@@ -391,7 +391,7 @@ def main(words: list[str]) -> int:
             AttributeError, tarfile.TarError) as error:  # fmt: skip
         print(f"WRONG: the evidence is damaged ({type(error).__name__}: {error})", file=sys.stderr)
         return 1
-    print("Everything that was checked agrees. Not checked: the neural computation, the clock.")
+    print("What was checked agrees. Not checked: signatures, the clock, the neural computation.")
     return 0
 
 

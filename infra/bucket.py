@@ -51,22 +51,29 @@ class Bucket(pulumi.ComponentResource):
                 restrict_public_buckets=True,
                 opts=kept,
             ),
-            s3.BucketLifecycleConfiguration(
-                "uploads-expire",
-                bucket=bucket,
-                rules=[
-                    {
-                        "id": "harness-incomplete-uploads",
-                        "status": "Enabled",
-                        "filter": {"prefix": ""},
-                        "abort_incomplete_multipart_upload": {
-                            "days_after_initiation": INCOMPLETE_UPLOAD_DAYS
-                        },
-                    }
-                ],
-                opts=kept,
-            ),
         ]
+        if not args.admitted.bucket_present:
+            # An adopted bucket has rules of earlier studies, which a new configuration would
+            # replace; the preserve stage adds to them.
+            settings.append(
+                s3.BucketLifecycleConfiguration(
+                    "uploads-expire",
+                    bucket=bucket,
+                    rules=[
+                        {
+                            "id": "harness-incomplete-uploads",
+                            "status": "Enabled",
+                            "filter": {"prefix": ""},
+                            "abort_incomplete_multipart_upload": {
+                                "days_after_initiation": INCOMPLETE_UPLOAD_DAYS
+                            },
+                        }
+                    ],
+                    opts=pulumi.ResourceOptions.merge(
+                        kept, pulumi.ResourceOptions(ignore_changes=["rules"])
+                    ),
+                )
+            )
         self.name = pulumi.Output.all(bucket, *(each.urn for each in settings)).apply(
             lambda known: str(known[0])
         )

@@ -74,6 +74,8 @@ def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None,
     from harness.cloud.clients import Aws
     from harness.cloud.left import Known
     from harness.cloud.residue import residue
+    from harness.launch import closing
+    from harness.launch.fleets import open_place
 
     if not found.regions:
         raise BadInput(
@@ -90,6 +92,8 @@ def _look(found: Resources, path: Path) -> tuple[Resources, HarnessError | None,
     hosts = tuple(each.id for each in left if each.kind == "instance")
     runs = path.resolve().parents[2] if len(path.resolve().parents) > 2 else path.parent
     used = in_use(runs, found.fleet, hosts, aws.clock) if hosts else None
+    if used is not None and (path.parent / "admitted.json").exists():  # studies joined meanwhile
+        found = closing.resources(open_place(path.parent), aws.clock.utc())
     seen = finalised(found, left, aws.clock.utc(), in_use=used is not None)
     contract.write_json(path, seen.to_json())
     if used is not None or not left:

@@ -80,14 +80,22 @@ def _down(loaded: LoadedPlan, place: FleetPlace, progress: Progress, abandon: st
 
 
 def _abandon_runs(place: FleetPlace, progress: Progress, why: str) -> None:
-    """Every unfinished study of the fleet records that it was given up, and why."""
+    """Every unfinished study of the fleet records that it was given up, and why. One whose plan was
+    changed or removed since cannot, which must not keep its hosts alive."""
     from harness.fleet.choice import FleetChoice
     from harness.launch import preserved
     from harness.run import abandon_run
 
     for study in place.studies():
-        if preserved.why_not(study):
+        if not preserved.why_not(study):
+            continue
+        try:
             abandon_run(
                 load_plan(Path(study.plan)), Path(study.folder).parents[1], progress, clock(), why,
                 choice=FleetChoice("stack", fleet=place.admitted.fleet),
             )  # fmt: skip
+        except BadInput as error:
+            progress.note(
+                f"the run {study.run} is not told that it is given up ({error.what}); the fleet's "
+                "journal keeps why"
+            )

@@ -18,6 +18,7 @@ from harness.errors import BadInput, HarnessError, Incomplete, Leaked, command
 from harness.fleet.choice import LOCAL, FleetChoice
 from harness.lost import parse_statement
 from harness.plan import LoadedPlan, load_plan
+from harness.receipts import TerminateReceipt
 from harness.results import Resources, Results
 from harness.run import Place
 from harness.strict import load_file
@@ -204,9 +205,11 @@ def _show(place: Place, loaded: LoadedPlan, runs: Path, as_json: bool) -> Result
         show(final_table(results, resources, plan=loaded.plan, report=_short(page)))
         if resources.state == "stack still present":
             kept = any(host.ended_utc is None for host in resources.hosts)
-            left = "its hosts run on" if kept else "what is left of it costs nothing by itself"
+            ended = load_file(TerminateReceipt, place.folder / "receipts" / "terminate.json").ended
+            left = ended if kept else ("What is left of it costs nothing by itself.",)
             off = with_runs(command("down", loaded.path), runs)
-            typer.echo(f"The stack still stands; {left}.\nnext: {off} (or: pulumi destroy)")
+            for line in ("The stack still stands.", *left, f"next: {off} (or: pulumi destroy)"):
+                typer.echo(line)
     return results
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from rich import box
@@ -49,15 +49,30 @@ def status_tables(
 
 def _stages(entries: Sequence[Entry]) -> list[tuple[str, str, float | None]]:
     done = {entry.key: entry.data for entry in entries if entry.kind == "receipt"}
+    never = _never_run(done)
     rows: list[tuple[str, str, float | None]] = []
     waiting = False
     for name in get_args(StageName):
         if name in done:
-            rows.append((name, "done", float(done[name]["seconds"])))
+            state = "ended early" if done[name].get("incomplete") else "done"
+            rows.append((name, state, float(done[name]["seconds"])))
+        elif name in never:
+            rows.append((name, words.NOT_RUN, None))
         else:
             rows.append((name, "later" if waiting else "next", None))
             waiting = True
     return rows
+
+
+def _never_run(done: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Stages that will not come: all that are left of a run that was given up, and what measures
+    in one that had to end early (harness.pipeline: only the stages that close it follow)."""
+    names: tuple[str, ...] = get_args(StageName)
+    if done.get("release", {}).get("basis") == "abandoned":
+        return frozenset(names) - ({"terminate"} if "provision" in done else set())
+    if any(receipt.get("incomplete") for receipt in done.values()):
+        return frozenset(names[: names.index("decide")])
+    return frozenset()
 
 
 def _attempts(entries: Sequence[Entry]) -> dict[str, str]:

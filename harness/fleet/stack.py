@@ -165,9 +165,12 @@ class StackFleet:
         """Why hosts are not ended now; '' when they are."""
         until = f"they cost {hourly(self.admitted)} until {self.deadline_utc}"
         if self.keep:
-            return f"The hosts are kept as asked; {until}. To end them: harness down."
+            return f"The hosts are kept as asked; {until}."
         waiting = preserved.waiting_for(self.place)
-        return f"The hosts stay, {until}, because of {waiting[0]}." if waiting else ""
+        if not waiting:
+            return ""
+        go_on = preserved.unfinished(self.place)
+        return f"The hosts stay, {until}, because of {waiting[0]}. Go on with it: {go_on}"
 
     def _driving(self) -> AbstractContextManager[Drive]:
         return driving(self.place, self.aws, self.clock, print)
@@ -186,7 +189,9 @@ class StackFleet:
             host_keys=keys,
             key_file=str(self.place.login_key),
         )
-        return ssh_host(login, base=WORK, fleet_id=self.fleet_id, peer_address=host.private_address)
+        # Named by the run: a fleet may carry several, each with jobs and folders of its own.
+        run = self.run_folder.resolve().name
+        return ssh_host(login, base=WORK, fleet_id=run, peer_address=host.private_address)
 
     def _published_keys(self, host: StackHost, name: str) -> tuple[str, ...]:
         """What to pin: the host's own write-once publication, beside its console's word."""

@@ -17,6 +17,7 @@ from harness.launch.drive import known_disks
 from harness.launch.fleets import FleetPlace
 from harness.prices import load_prices
 from harness.results import CostLine, GoneThing, Resources
+from harness.strict import build
 from trainer import contract
 
 
@@ -52,7 +53,7 @@ def resources(
     prices = load_prices(admitted.region)
     found = resources_of(facts, observed, prices, residue=residue, final=final)
     stored = stored_lines(admitted.bound.lines) if place.studies() else ()
-    lines = (*found.lines, *stored)
+    lines = (*found.lines, *stored, *joined_lines(entries))
     total = total_of(lines, facts.allowance_usd)
     return found.model_copy(update={"lines": lines, "total_bound_usd": total})
 
@@ -179,6 +180,16 @@ def deadlines(entries: list[Entry], admitted: AdmittedFleet) -> tuple[str, ...]:
 def stored_lines(lines: tuple[CostLine, ...]) -> tuple[CostLine, ...]:
     """The admission's lines for what a study stores and reads back."""
     return tuple(line for line in lines if line.what.startswith(("S3 ", "readback ")))
+
+
+def joined_lines(entries: list[Entry]) -> tuple[CostLine, ...]:
+    """What each study that joined later stores and reads back, as it was admitted."""
+    return tuple(
+        build(CostLine, {**line, "what": f"{line['what']}, run {e.data['run']}"}, where=e.key)
+        for e in entries
+        if e.kind == "note" and e.key == record.JOINED_BOUND
+        for line in e.data.get("lines", [])
+    )
 
 
 def _cap(admitted: AdmittedFleet) -> int:

@@ -52,7 +52,8 @@ def _release(drive: Drive, abandon: str) -> Released:
         return Released(basis="abandoned", why=abandon)
     if not drive.place.studies():
         return Released(basis="nothing to preserve", why="no study has run on this fleet")
-    return preserved.require_released(drive.place, command("run", drive.admitted.plan_path))
+    go_on = preserved.unfinished(drive.place) or command("run", drive.admitted.plan_path)
+    return preserved.require_released(drive.place, go_on)
 
 
 def _look(drive: Drive, known: Known) -> tuple[Left, ...]:

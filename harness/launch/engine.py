@@ -182,9 +182,11 @@ def _asked(act: Callable[[], Any]) -> Any:
     try:
         return act()
     except CommandError as error:
+        said = " ".join(str(error).split())[-300:]
+        nowhere = "PULUMI_ACCESS_TOKEN" in said
         raise Refused(
-            f"the stack cannot be opened ({' '.join(str(error).split())[-300:]})",
-            next_command="pulumi stack ls",
+            f"the stack cannot be opened ({said})",
+            next_command="pulumi login --local" if nowhere else "pulumi stack ls",
         ) from None
 
 

@@ -9,13 +9,12 @@ from harness.admission import Bound, worst_case
 from harness.clock import Clock, parse_utc
 from harness.cloud.clients import Aws
 from harness.errors import Refused, Waiting, command
+from harness.launch import record
 from harness.launch.drive import standing_outputs
 from harness.launch.fleets import FleetPlace, Joined, driving, fleet_named, fleet_of_plan
 from harness.plan import LoadedPlan
 from harness.plan.times import known_seconds, predict
 from harness.prices import load_prices
-
-BOUND = "joined-bound"
 
 
 def fleet_for(loaded: LoadedPlan, runs: Path, fleet: str, clock: Clock) -> FleetPlace:
@@ -50,7 +49,9 @@ def join(place: FleetPlace, loaded: LoadedPlan, run: str, folder: Path, clock: C
         joined = Joined(run=run, plan=str(loaded.path), plan_hash=loaded.hash, folder=str(folder))
         with driving(place, clock) as journal:
             if not own:
-                journal.note(BOUND, {"run": run, "bound_usd": bound.total_usd})
+                lines = [line.to_json() for line in bound.lines]
+                told = {"run": run, "bound_usd": bound.total_usd, "lines": lines}
+                journal.note(record.JOINED_BOUND, told)
             journal.note("study", joined.to_json())
     return bound
 
@@ -78,7 +79,7 @@ def _later(place: FleetPlace, loaded: LoadedPlan, run: str, clock: Clock) -> Bou
     others = [
         str(entry.data["bound_usd"])
         for entry in place.entries()
-        if entry.kind == "note" and entry.key == BOUND and entry.data["run"] != run
+        if entry.kind == "note" and entry.key == record.JOINED_BOUND and entry.data["run"] != run
     ]
     total = money.total([admitted.bound.total_usd, *others, bound.total_usd])
     if not bound.fits or money.amount(total) > money.amount(admitted.budget_usd):

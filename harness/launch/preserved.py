@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import HarnessError, Refused
+from harness.errors import HarnessError, Refused, command
 from harness.journal import read_entries
 from harness.launch.fleets import FleetPlace, Joined
 from harness.launch.record import Released, recorded_release
@@ -37,6 +37,15 @@ def waiting_for(place: FleetPlace) -> tuple[str, ...]:
     return tuple(
         f"the study {study.run}: {why}" for study in place.studies() if (why := why_not(study))
     )
+
+
+def unfinished(place: FleetPlace) -> str:
+    """The command that goes on with the first study that keeps the gate armed; '' for none."""
+    for study in place.studies():
+        if why_not(study):
+            own = study.plan_hash == place.admitted.plan_hash
+            return command("run", study.plan, *(() if own else ("--fleet", place.admitted.fleet)))
+    return ""
 
 
 def why_not(study: Joined) -> str:

@@ -12,7 +12,7 @@ from harness.plan.kinds import CountOrZero, Text
 from harness.strict import Model, build
 
 UP, HOST, END, OUTER = "up", "host", "end", "outer"
-LOOK = "look"
+LOOK, JOINED_BOUND = "look", "joined-bound"
 
 Ending = Literal["complete", "no capacity", "configuration", "unhealthy", "failed", "interrupted"]
 

@@ -35,6 +35,7 @@ from harness.receipts.kept import (
     Readback,
     ReleaseReceipt,
     ReportReceipt,
+    Retention,
     SealReceipt,
     TerminateReceipt,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "ReplicaRecord",
     "ReportReceipt",
     "RequestAttempt",
+    "Retention",
     "SealReceipt",
     "SelectReceipt",
     "ServeReceipt",

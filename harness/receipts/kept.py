@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.plan.kinds import CountOrZero, Sha256
+from harness.plan.kinds import CountOrZero, Money, Sha256
 from harness.receipts.base import Receipt
 from harness.store.protocol import Artifact
 from harness.strict import Model
@@ -34,6 +34,32 @@ class Readback(Model):
     fault: str | None = None
 
 
+class Retention(Model):
+    """When the stored bytes are removed again."""
+
+    continues: bool
+    """True: until somebody removes them."""
+    why: str = ""
+    """Why they continue."""
+    ends_utc: str | None = None
+    """When the bucket's rule removes them, as the bucket told it after it took the rule."""
+    rule: str | None = None
+    """The rule's id."""
+    bytes: CountOrZero | None = None
+    usd_a_month: Money | None = None
+    """What these bytes cost a month at the store's price; absent: nothing bills them, or the price
+    is not known."""
+
+    def sentence(self) -> str:
+        """For a reader of the report."""
+        cost = (
+            "" if self.usd_a_month is None else f"; {self.bytes} bytes, ${self.usd_a_month} a month"
+        )
+        if self.continues:
+            return f"continues: {self.why}{cost}"
+        return f"ends {self.ends_utc} by the bucket's rule {self.rule}{cost}"
+
+
 class PreserveReceipt(Receipt):
     """Every expected artifact was read back whole, or is recorded as lost."""
 
@@ -52,6 +78,8 @@ class PreserveReceipt(Receipt):
     sample: tuple[Readback, ...] = ()
     """What the operator's computer read again itself, when the reader was a host."""
     sample_rule: str | None = None
+    retention: Retention | None = None
+    """Absent in receipts from before it was recorded."""
 
 
 class ReleaseReceipt(Receipt):

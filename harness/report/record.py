@@ -176,6 +176,7 @@ def _readback(closing: ClosingRecord) -> list[tuple[str, str, str]]:
          f"by process {found.reader_pid}, {found.reader}")
     ]  # fmt: skip
     lines += [("weights not kept", sentence, "") for sentence in found.not_kept or ()]
+    lines += [("retention", found.retention, "")] if found.retention else []
     return lines + [("lost", sentence, "") for sentence in found.lost]
 
 

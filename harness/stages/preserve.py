@@ -18,6 +18,7 @@ from harness.receipts import (
     SealReceipt,
     ServeReceipt,
 )
+from harness.retention import retention_of
 from harness.stages.push import ready_hosts
 from harness.stages.stamp import Stamp
 from harness.store.protocol import Artifact
@@ -56,6 +57,12 @@ def preserve(study: Study, done: Receipts, stamp: Stamp) -> PreserveReceipt:
         read_seconds=certificate.seconds,
         sample=sample.objects if sample else (),
         sample_rule=preservation.SAMPLE_RULE if sample else None,
+        retention=retention_of(
+            study.store,
+            days=study.plan.budget.retention_days,
+            size=sum({each.sha256: each.bytes for each in certificate.objects}.values()),
+            now=study.clock.now(),
+        ),
     )
 
 

@@ -65,6 +65,7 @@ def _closing(study: Study, done: Receipts) -> ClosingRecord:
             reader=preserved.reader,
             lost=preserved.lost,
             not_kept=preserved.not_kept,
+            retention=preserved.retention.sentence() if preserved.retention else None,
         ),
         release=Release(basis=released.basis, why=released.why),
         ended=ended.ended,

@@ -152,6 +152,9 @@ def test_a_deadline_that_passes_before_training_ends_the_run_by_itself(
     assert (closing.release.basis, closing.residue) == ("preserved", ())
     assert "The study is incomplete." in (desk.latest / "report" / "index.html").read_text()
 
+    status = desk.harness("status").out
+    assert "not run" in status and "later" not in status
+
     before = jobs_of(desk)
     assert desk.run().code == 4
     assert jobs_of(desk) == before, "the same command starts nothing"

@@ -113,6 +113,8 @@ def test_every_object_is_in_the_bucket_versioned_and_read_back_by_a_host(
     assert preserved.store == "s3" and "host-1 of the fleet" in preserved.reader
     assert "again from the operator's computer" in preserved.reader
     assert all(each.ok and each.version for each in preserved.objects)
+    assert preserved.retention is not None and preserved.retention.continues
+    assert float(preserved.retention.usd_a_month or "0") > 0
     assert preserved.sample[0].name == "evidence.tar.gz"
     assert {each.sha256 for each in preserved.sample} <= {e.sha256 for e in preserved.objects}
     assert {row[0] for row in objects.list()} >= {each.sha256 for each in preserved.objects}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import get_args
@@ -12,8 +13,10 @@ from harness.journal import read_entries
 from harness.onhost import deadline, processes
 from harness.receipts import RECEIPTS, StageName
 from harness.results import Resources, Results
+from harness.seal.extract import extract
 from harness.strict import load_file
 from tests.study.conftest import Desk, MakeDesk
+from trainer import contract
 
 
 def test_every_stage_has_its_receipt_in_order(finished: Desk) -> None:
@@ -143,3 +146,16 @@ def test_a_replication_is_a_second_run_and_says_so(make_desk: MakeDesk) -> None:
     assert desk.latest != first
     limits = load_file(Results, desk.latest / "results.json").limits
     assert any("replication" in sentence.lower() for sentence in limits), limits
+
+
+def test_the_page_has_every_case_that_was_prepared_with_every_models_answer(
+    finished: Desk, tmp_path: Path
+) -> None:
+    extract(finished.latest / "evidence.tar.gz", tmp_path / "members", expected_tar_sha256=None)
+    asked = contract.read_lines(tmp_path / "members" / "inputs" / "test.answers.jsonl")
+    page = (finished.latest / "report" / "answers.html").read_text()
+    shown = re.findall(r'<article id="c\d+"[^>]* data-answered="([^"]*)"', page)
+    assert shown == ["reference single pair"] * len(asked)
+    assert len(asked) == 16
+    for case in asked:
+        assert page.count(case["id"]) >= 1

@@ -111,8 +111,8 @@ class Workshop:
     def pulumi(self, verb: str) -> Ran:
         """The plain command, without any flag that a gate would need; streams together."""
         done = subprocess.run(
-            [engine.find(ROOT), verb, "--yes", "--skip-preview", "--stack", "toy",
-             "--non-interactive"],
+            [engine.find(ROOT), verb, "--yes", "--skip-preview", "--non-interactive",
+             "--stack", self.admitted.study],
             env={**self.environment, "PULUMI_CONFIG_PASSPHRASE": ""}, cwd=self.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             check=False,

@@ -145,6 +145,30 @@ def test_status_says_what_is_done_what_runs_and_what_is_next() -> None:
     assert value["attempts"] == {"train/single/1": "failed", "train/single/2": "running"}
 
 
+@pytest.mark.parametrize(
+    ("last", "more", "states"),
+    [
+        ("push", {"incomplete": {"because": "deadline", "why": "late"}},
+         {"push": "ended early", "probe": "not run", "validate": "not run", "decide": "next",
+          "report": "later"}),
+        ("release", {"basis": "abandoned"},
+         {"push": "not run", "seal": "not run", "terminate": "next", "report": "not run"}),
+    ],
+)  # fmt: skip
+def test_stages_that_will_not_come_are_not_run(
+    last: str, more: dict[str, Any], states: dict[str, str]
+) -> None:
+    """After a study had to end early, and after it was given up."""
+    made = {"provision": {"seconds": 1.0}, last: {"seconds": 1.0, **more}}
+    journal = [
+        JOURNAL[0].model_copy(update={"kind": "receipt", "key": name, "data": data})
+        for name, data in made.items()
+    ]
+    value = status_value("r", journal, [], "")
+    assert {name: value["stages"][name] for name in states} == states
+    assert value["next"] == next(name for name, state in states.items() if state == "next")
+
+
 def test_an_error_is_a_sentence_and_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     show_error(
         Refused("the bound is over the ceiling", where="plan.json#/budget", next_command="x")

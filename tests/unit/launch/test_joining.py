@@ -12,6 +12,7 @@ from harness.clock import Clock
 from harness.cloud.clients import Aws
 from harness.errors import Refused, Waiting
 from harness.fleet.stack import inner_deadline
+from harness.launch import closing
 from harness.launch.admit import admit_plan
 from harness.launch.fleets import FleetPlace
 from harness.launch.joining import fleet_for, join
@@ -65,6 +66,9 @@ def test_two_studies_are_recorded_once_each_and_the_gate_waits_for_both(
     assert [study.run for study in place.studies()] == ["run-1", "run-2"]
     assert len(waiting_for(place)) == 2
     assert added.total_usd < place.admitted.bound.total_usd
+    found = closing.resources(place, at(3).utc())
+    stored = [line.what for line in found.lines if line.what.startswith("S3 storage")]
+    assert len(stored) == 2 and stored[1].endswith(", run run-2"), "each study's own"
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from harness.cli import status
 from harness.cli.app import app
+from harness.cli.down import _abandon_runs
 from harness.clock import Clock
 from harness.cloud.clients import Aws
 from harness.launch import closing, ending, record
 from harness.launch.admit import admit_plan
 from harness.launch.drive import note_disks
-from harness.launch.fleets import FleetPlace, driving
+from harness.launch.fleets import FleetPlace, Joined, driving
 from harness.launch.standing import in_use, standing
 from harness.plan import LoadedPlan
 from tests.unit.launch.test_wired import at, launch
@@ -109,3 +111,29 @@ def test_a_fleet_is_in_use_while_it_stands_as_its_journal_says(aws: Aws, place: 
     with driving(place, at(4)) as journal:
         record.write_release(journal, record.Released(basis="abandoned", why="a test"))
     assert in_use(runs, name, ids, at(5)) is None, "its gate is open"
+
+
+class Told:
+    """A progress that keeps its notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_a_study_whose_plan_was_changed_keeps_no_host_alive(
+    place: FleetPlace, loaded: LoadedPlan
+) -> None:
+    folder = place.runs / "toy" / "20261130-000000-aaaa"
+    joined = Joined(
+        run=folder.name, plan=str(loaded.path), plan_hash=loaded.hash, folder=str(folder)
+    )
+    with driving(place, at(1)) as journal:
+        journal.note("study", joined.to_json())
+    loaded.path.write_text(loaded.path.read_text().replace("toy-1", "toy-2"))
+    progress: Any = Told()
+    _abandon_runs(place, progress, "no time left")
+    (note,) = progress.notes
+    assert f"the run {folder.name} is not told" in note and "no unfinished run" in note

@@ -15,6 +15,7 @@ import pytest
 import harness
 from harness.errors import BadInput
 from harness.seal import Caps, Index, Sealed, extract, seal
+from harness.snapshot import write_snapshot
 from harness.strict import load
 from tests.unit.seal.crafted import FILES, write_folder
 from trainer import contract
@@ -204,3 +205,16 @@ class TestRefusals:
 
         monkeypatch.setattr(Index, "data", index_then_change)
         assert '"a" changed while it was sealed' in self.refused(folder)
+
+
+def test_the_program_s_own_snapshot_has_the_same_bytes_under_any_umask(tmp_path: Path) -> None:
+    made = []
+    for umask in (0o022, 0o077):
+        before = os.umask(umask)
+        try:
+            write_snapshot(tmp_path / f"{umask}.tar", tmp_path / "work")
+        finally:
+            os.umask(before)
+        made.append((tmp_path / f"{umask}.tar").read_bytes())
+    assert made[0] == made[1]
+    assert not (tmp_path / "work").exists()
