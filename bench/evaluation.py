@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.measure import forget_memory
 from trainer import model as models
 from trainer.generate import Answer, generate
 
@@ -147,9 +148,8 @@ def _cut(tokens: list[int], ends: set[int]) -> Answer:
 
 def timed(device: torch.device, work: Callable[[], Any]) -> tuple[Any, float, int]:
     """(result, seconds, most bytes allocated)."""
+    forget_memory(device)
     if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
         torch.cuda.synchronize()
     begun = time.monotonic()
     result = work()

@@ -55,10 +55,7 @@ def time_loop(
     rank: Rank,
 ) -> Timed:
     """Every update once, in order. Running out of memory is a result."""
-    gc.collect()
-    if rank.device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(rank.device)
+    forget_memory(rank.device)
     begun = time.monotonic()
     try:
         loop = make()
@@ -78,6 +75,15 @@ def time_loop(
         name, asdict(settings), median, seconds[0], load_s, tokens / median, peak, losses[0],
         each_s=tuple(seconds),
     )  # fmt: skip
+
+
+def forget_memory(device: torch.device) -> None:
+    """Let go of what no one holds, and count peaks anew; also first thing in a process."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # also its first use: before it no peak can be reset
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
 
 
 def matmul_rate(device: torch.device, size: int) -> float:

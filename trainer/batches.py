@@ -5,9 +5,10 @@ Shape suffixes: B documents, T positions, N target positions of the microbatch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +158,8 @@ def collate_packed(documents: Sequence[Document], fill_to: int | None = None) ->
     missing = (fill_to or sum(lengths)) - sum(lengths)
     if missing < 0:
         raise ValueError(f"{sum(lengths)} positions do not fit into {fill_to}")
-    ids = [token for document in documents for token in document.tokens[: document.read_length]]
-    ids_1T = torch.tensor([ids + [0] * missing])
+    pieces = [d.tokens[:length] for d, length in zip(documents, lengths, strict=True)]
+    ids_1T = integers(chain(*pieces, repeat(0, missing)))[None]
     starts = [0, *accumulate(lengths)][:-1]
     filling = [max(lengths)] * (missing // max(lengths)) + [missing % max(lengths)]
     segments = Segments.of(tuple(length for length in (*lengths, *filling) if length))
@@ -180,9 +181,18 @@ def _with_targets(
     weights = torch.tensor([document.weight for document in documents], dtype=torch.float32)
     return Batch(
         ids_BT,
-        torch.tensor(places),
-        torch.tensor(words),
+        integers(places),
+        integers(words),
         weights[document_N],
         document_N,
         segments,
     )
+
+
+def integers(values: Iterable[int]) -> Tensor:
+    """An int64 tensor of at least one number.
+
+    Several times faster than torch.tensor, which matters: the next update is prepared while this
+    one runs, and as long as Python works on it no kernel is queued.
+    """
+    return torch.frombuffer(array("q", values), dtype=torch.int64)

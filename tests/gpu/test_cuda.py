@@ -155,3 +155,13 @@ def test_two_ranks_share_a_gpu_by_gloo(folder: Path, free_port: int) -> None:
     assert [receipt["body"]["parameter_root"] for receipt in receipts] == [root, root]
     golden = json.loads(GOLDEN.read_text())["runs"]["two workers, powersgd"]["losses"]
     assert losses(folder, "g1", 1) == pytest.approx(golden, rel=2e-3)
+
+
+def test_a_benchmark_counts_peaks_first_thing_in_a_process() -> None:
+    """Before anything of the process has touched the device, as `bench.study135` does it."""
+    words = (
+        "import torch; from bench import measure; "
+        "device = torch.device('cuda', 0); measure.forget_memory(device); "
+        "assert torch.cuda.max_memory_allocated(device) == 0"
+    )
+    subprocess.run([sys.executable, "-c", words], check=True, cwd=work.ROOT, timeout=300)
