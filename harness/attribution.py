@@ -25,8 +25,9 @@ _KNOWN = {
         "licences, which its card at the pinned revision lists",
     ),
 }
-"""By the beginning of a package's or repository's name: who made it, and its licence. From their
-cards (huggingface.co/HuggingFaceTB) and the package's metadata, 2026-11."""
+"""By the beginning of a package's or repository's name: who made it, and its licence. The
+package's is in its metadata; the repositories' are as they are commonly stated and were not looked
+up at their source: read the card at the pinned revision before you publish."""
 
 
 @dataclass(frozen=True)
