@@ -43,6 +43,8 @@ class Prepared(Model):
     requirements_sha256: Sha256 | None = None
     tokenizer_sha256: Sha256
     seed_model: SeedModel
+    parent_model: SeedModel | None = None
+    """The candidate of an earlier study that arms start from; absent where the plan names none."""
     arms: dict[str, TargetCounts]
     roles: dict[str, CountOrZero]
     """Documents or cases in each role."""

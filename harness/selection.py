@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from harness.plan.kinds import Sha256
+from harness.plan.parent import PARENT
+from harness.plan.plan import REFERENCE
 from harness.store.protocol import Artifact
 from harness.strict import Model
 
@@ -29,5 +31,12 @@ class Selection(Model):
     reference: Selected
     candidates: dict[str, Selected]
     """By arm, every arm of the plan."""
+    parent: Selected | None = None
+    """The candidate of an earlier study that arms started from; absent where the plan has none."""
     serve: str | None = None
     """The candidate to serve, as the plan says."""
+
+    def named(self) -> dict[str, Selected]:
+        """Every model that is scored, by name: reference, parent, candidates."""
+        parent = {PARENT: self.parent} if self.parent else {}
+        return {REFERENCE: self.reference, **parent, **self.candidates}

@@ -10,17 +10,24 @@ from pathlib import Path
 from harness.errors import BadInput
 from harness.exposure import ID_DIGITS, Ledger, check
 from harness.inputs import layout
+from harness.inputs.cohorts import (
+    Cohort,
+    deal_cohort,
+    earlier_tasks,
+    earlier_tests,
+    prove_earlier,
+)
 from harness.inputs.hub import read_text_rows
 from harness.inputs.identity import identity_of, list_files
 from harness.inputs.masks import Document
 from harness.inputs.prepared import ArmTargets, PreparedInputs, Skipped
 from harness.inputs.tokenise import ChatTokenizer
 from harness.plan import Plan
-from harness.plan.data import GeneratedReplay, HubText, Passages
+from harness.plan.data import EarlierTests, GeneratedReplay, HubText, ProbeSource
 from harness.tasks.cases import Case, answer_text
 from harness.tasks.damage import is_damaged, wrong_answer
 from harness.tasks.probes import texts_of
-from harness.tasks.roles import CaseRole, deal_cases
+from harness.tasks.roles import CaseRole
 from harness.tasks.texts import Text, conversation, deal_texts
 from trainer import contract
 
@@ -39,14 +46,16 @@ def prepare_inputs(
     The folder appears whole or not at all; one that is already there must be the same. Nothing is
     truncated: a document or prompt over recipe.context_tokens is BadInput, and so is a role that
     cannot be filled without repeating content. Raises Refused when the ledger knows a case.
-    `plan_folder` is what paths in the plan are relative to; no present data source has one.
+    `plan_folder` is what paths in the plan are relative to.
     """
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
         work = _Preparation(plan, ChatTokenizer(tokenizer_json, plan.chat), partial, hub_endpoint)
-        work.deal()
+        work.deal(deal_cohort(plan, plan_folder))
+        if plan.parent is not None and work.earlier is not None:
+            prove_earlier(plan.parent, work.earlier, ledger)
         notes = check(plan, work.exposure, ledger)
         work.write()
         prepared = work.summary(notes, contract.hash_file(tokenizer_json)[0])
@@ -76,6 +85,9 @@ class _Preparation:
     folder: Path
     endpoint: str | None
     cases: dict[CaseRole, tuple[Case, ...]] = field(default_factory=dict)
+    earlier: Cohort | None = None
+    again: tuple[Case, ...] = ()
+    """Training tasks of the earlier cohort, trained on again."""
     replay: tuple[Text, ...] = ()
     probes: dict[str, tuple[Text, ...]] = field(default_factory=dict)
     skipped: dict[str, Skipped] = field(default_factory=dict)
@@ -84,10 +96,13 @@ class _Preparation:
     corpora: dict[str, tuple[Document, ...]] = field(default_factory=dict)
     schedule: list[list[int]] = field(default_factory=list)
 
-    def deal(self) -> None:
+    def deal(self, cohort: Cohort) -> None:
         """Choose every case and text."""
         data = self.plan.data
-        self.cases = deal_cases(self.plan)
+        self.cases, self.earlier = dict(cohort.cases), cohort.earlier
+        if self.earlier is not None and data.roles.train_earlier:
+            where = "plan#/data/roles/train_earlier"
+            self.again = earlier_tasks(self.earlier, data.roles.train_earlier, where)
         taken: set[str] = set()
         for probes in data.retention:
             role = f"retention.{probes.name}"
@@ -97,17 +112,30 @@ class _Preparation:
         ids = {role: [case.id for case in cases] for role, cases in self.cases.items()}
         self.exposure = {
             "train": _short(ids["train"]),
-            "replay": _short(text.id for text in self.replay),
+            "replay": _short([case.id for case in self.again] + [text.id for text in self.replay]),
             "development": _short(ids["development"]),
             "test": _short(ids["test"]),
-            "retention": _short(text.id for texts in self.probes.values() for text in texts),
+            "retention": _short(
+                [text.id for texts in self.probes.values() for text in texts]
+                + [case.id for case in self._earlier_tests()]
+            ),
         }
 
+    def _earlier_tests(self) -> tuple[Case, ...]:
+        """Test cases of the earlier cohort that a probe set holds: the ledger knows them by id."""
+        counts = [p.count for p in self.plan.data.retention if isinstance(p.source, EarlierTests)]
+        if self.earlier is None or not counts:
+            return ()
+        return earlier_tests(self.earlier, max(counts), "plan#/data/retention")
+
     def _deal_texts(
-        self, role: str, source: GeneratedReplay | HubText | Passages, count: int, taken: set[str]
+        self, role: str, source: ProbeSource, count: int, taken: set[str]
     ) -> tuple[Text, ...]:
         """A hub data set's rows that are too long are passed over (and counted), since nobody
         chose them one by one; any other text that is too long is an error later on."""
+        if isinstance(source, EarlierTests):
+            cases = self._earlier_tests()[:count]
+            return deal_texts(role, (_taught(case, False) for case in cases), count, taken)[0]
         rows = texts_of(
             source,
             seed=self.plan.seed,
@@ -136,7 +164,7 @@ class _Preparation:
 
     def _write_training(self) -> None:
         recipe, weights = self.plan.recipe, self.plan.data.weights
-        tasks = self.cases["train"]
+        tasks = self._tasks()
         ids = [case.id for case in tasks] + [text.id for text in self.replay]
         kinds = ["task"] * len(tasks) + ["replay"] * len(self.replay)
         kind_weights = {"task": weights.task, "replay": weights.replay}
@@ -160,6 +188,10 @@ class _Preparation:
             global_batch=recipe.global_batch,
         )
         layout.write_schedule(self.folder, self.schedule)
+
+    def _tasks(self) -> tuple[Case, ...]:
+        """Every task of the corpora: the plan's own, then those of the earlier cohort."""
+        return (*self.cases["train"], *self.again)
 
     def _is_damaged(self, case: Case) -> bool:
         damage = self.plan.data.damage
@@ -204,6 +236,7 @@ class _Preparation:
         counts = {
             "train-tasks": len(self.cases["train"]),
             "train-replay": len(self.replay),
+            **({"train-earlier": len(self.again)} if self.again else {}),
             "development": len(self.cases["development"]),
             "test": len(self.cases["test"]),
         }
@@ -216,14 +249,24 @@ class _Preparation:
             counts=counts,
             arms={arm.name: self._arm_targets(arm.corpus) for arm in self.plan.arms},
             longest=self.longest,
-            damaged=sum(self._is_damaged(case) for case in self.cases["train"]),
+            damaged=sum(self._is_damaged(case) for case in self._tasks()),
             exposure=self.exposure,
             held_out_wordings=data.tasks.held_out,
             replay_source=_source_name(data.replay),
             distinct_conversations=len({text.id for text in self.replay}),
             skipped=self.skipped,
-            notes=(*notes, *self._skipped_notes()),
+            notes=(*notes, *self._cohort_notes(), *self._skipped_notes()),
         )
+
+    def _cohort_notes(self) -> list[str]:
+        """What of the earlier cohort is used again, on purpose."""
+        parent = self.plan.parent
+        if parent is None or not self.again:
+            return []
+        return [
+            f"{len(self.again)} training tasks are of the earlier study '{parent.study}', whose "
+            f"candidate '{parent.candidate}' was trained on them."
+        ]
 
     def _skipped_notes(self) -> list[str]:
         """What a reader must know of rows that no role could take."""
@@ -237,7 +280,7 @@ class _Preparation:
 
     def _arm_targets(self, corpus: str) -> ArmTargets:
         documents, weights = self.corpora[corpus], self.plan.data.weights
-        first_replay = len(self.cases["train"])
+        first_replay = len(self._tasks())
         tokens = task = replay = 0
         for number in (one for update in self.schedule for one in update):
             tokens += len(documents[number].tokens)

@@ -12,7 +12,6 @@ from harness.measuring.arms import done_attempt, measure_arm
 from harness.measuring.rows import read_retention, read_test_cases
 from harness.measuring.served import read_serving
 from harness.plan import Plan
-from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared, TargetCounts
 from harness.receipts import (
     ArmRecord,
@@ -49,7 +48,7 @@ class Measurements:
     """What was measured, by name. A model or arm that is absent was not measured."""
 
     models: Mapping[str, ModelMeasured]
-    """'reference' first, then arms in running order."""
+    """'reference' first, then the parent where there is one, then arms in running order."""
     arms: Mapping[str, ArmResult]
     """In running order."""
     distances: tuple[Distance, ...]
@@ -82,7 +81,7 @@ def read_measurements(
     return Measurements(
         models={
             name: _model(evidence_folder / "models" / name, plan, prepared, scored[name])
-            for name in (REFERENCE, *plan.arm_names)
+            for name in plan.models
             if name in scored
         },
         arms={

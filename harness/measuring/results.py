@@ -108,7 +108,7 @@ def _flips(measurements: Measurements, pair: tuple[str, str]) -> Flips:
 
 
 def _lacking(plan: Plan, measurements: Measurements) -> Iterator[str]:
-    for name in (REFERENCE, *plan.arm_names):
+    for name in plan.models:
         model = measurements.models.get(name)
         if model is None:
             yield f"The model '{name}' was not scored."

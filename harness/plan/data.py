@@ -65,8 +65,17 @@ class Passages(Model):
     kind: Literal["passages"]
 
 
+class EarlierTests(Model):
+    """Test cases of the parent's study, each with its right answer: loss counts on the answers.
+    What they measure is how much of the first cohort a model still knows."""
+
+    kind: Literal["earlier-test"]
+
+
 Replay = Annotated[GeneratedReplay | HubText, Field(discriminator="kind")]
-ProbeSource = Annotated[Passages | GeneratedReplay | HubText, Field(discriminator="kind")]
+ProbeSource = Annotated[
+    Passages | GeneratedReplay | HubText | EarlierTests, Field(discriminator="kind")
+]
 
 
 class Probes(Model):
@@ -102,9 +111,18 @@ class Roles(Model):
     """How many documents and cases each role has. No case is in two roles."""
 
     train_tasks: Count
+    """New tasks; in a continuation, of the second cohort."""
     train_replay: CountOrZero
+    train_earlier: Count | None = None
+    """Training tasks of the parent's study that are trained on again, with the weight of tasks;
+    absent: none."""
     development: Count
     test: Count
+
+    @property
+    def all_tasks(self) -> int:
+        """Task documents of a corpus, of both cohorts."""
+        return self.train_tasks + (self.train_earlier or 0)
 
 
 class Exposed(Model):

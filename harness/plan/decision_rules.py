@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.plan.decisions import Decision
 from harness.plan.finding import Finding, error, warning
+from harness.plan.parent import PARENT
 from harness.plan.plan import REFERENCE, Plan
 
 SCORED = frozenset({"accuracy", "accuracy-difference", "mcnemar", "valid-json-share"})
@@ -39,10 +40,10 @@ def _subjects(plan: Plan, decision: Decision, at: str) -> Iterator[Finding]:
     named = decision.name
     if decision.statistic in TRAINED:
         for field in ("candidate", "reference"):
-            if getattr(decision, field) == REFERENCE:
+            if (who := getattr(decision, field)) in (REFERENCE, PARENT):
                 yield error(
                     f"{at}/{field}",
-                    f"'{named}' needs trained arms, and '{REFERENCE}' was never trained",
+                    f"'{named}' needs arms of this study, in which '{who}' was never trained",
                 )
     lone = {arm.name for arm in plan.arms if arm.workers == 1}
     if decision.statistic == "parameter-agreement" and decision.candidate in lone:

@@ -22,6 +22,7 @@ class Row(Model):
 def declared_rows(plan: Plan) -> tuple[Row, ...]:
     """Question, model, data, recipe, arms, decisions, serving, hosts and budget, in that order."""
     rows = [Row(what="question", value=plan.question), Row(what="model", value=_model(plan))]
+    rows += _parent(plan)
     rows += _data(plan)
     rows.append(Row(what="recipe", value=_recipe(plan)))
     rows += [Row(what=f"arm {arm.name}", value=arm_words(plan, arm)) for arm in plan.arms]
@@ -48,6 +49,16 @@ def _model(plan: Plan) -> str:
     return f"{named}, {count}"
 
 
+def _parent(plan: Plan) -> Iterator[Row]:
+    parent = plan.parent
+    if parent is not None:
+        yield Row(
+            what="parent",
+            value=f"the candidate '{parent.candidate}' of '{parent.study}', run {parent.run}, "
+            f"parameter root {parent.parameter_root[:16]}; made again by {parent.plan}",
+        )
+
+
 def _source(source: ProbeSource) -> str:
     if not isinstance(source, HubText):
         return source.kind
@@ -62,14 +73,16 @@ def _data(plan: Plan) -> Iterator[Row]:
         value=f"{', '.join(data.tasks.families)} over {data.tasks.rows} rows; wordings held out of "
         f"training: {held}",
     )
+    again = data.roles.train_earlier
+    earlier = f", {again:,} more of the parent's study" if again else ""
     replay = f" and {data.roles.train_replay:,} replay documents ({_source(data.replay)})" if (
         data.replay
     ) else ""  # fmt: skip
     yield Row(
         what="roles",
-        value=f"{data.roles.train_tasks:,} training tasks{replay}, {data.roles.development:,} "
-        f"development and {data.roles.test:,} test cases; loss weights {data.weights.task:g} and "
-        f"{data.weights.replay:g}",
+        value=f"{data.roles.train_tasks:,} training tasks{earlier}{replay}, "
+        f"{data.roles.development:,} development and {data.roles.test:,} test cases; "
+        f"loss weights {data.weights.task:g} and {data.weights.replay:g}",
     )
     for probes in data.retention:
         yield Row(
@@ -88,7 +101,7 @@ def _data(plan: Plan) -> Iterator[Row]:
 
 def _recipe(plan: Plan) -> str:
     recipe = plan.recipe
-    corpus = plan.data.roles.train_tasks + plan.data.roles.train_replay
+    corpus = plan.data.roles.all_tasks + plan.data.roles.train_replay
     passes = recipe.updates * recipe.global_batch / corpus
     return (
         f"{recipe.updates} updates of {recipe.global_batch} documents ({passes:g} passes), "

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from harness.plan.budget import Budget
-from harness.plan.data import Data
+from harness.plan.data import Data, EarlierTests
 from harness.plan.decisions import PAIRED, SERVING, Decision, Evaluation
 from harness.plan.hosts import Hosts, StoreChoice
 from harness.plan.kinds import Misfit, Name, Text
 from harness.plan.model import Chat, ModelSource, TokenizerSource, TrainerSource
+from harness.plan.parent import PARENT, Parent
 from harness.plan.recipe import Arm, Recipe
 from harness.plan.serving import Serving
 from harness.strict import Model
@@ -32,6 +33,9 @@ class Plan(Model):
     environment: Literal["pinned", "as-found"]
     """pinned: built from the trainer's hash-pinned requirements; as-found: nothing installed."""
     model: ModelSource
+    parent: Parent | None = None
+    """A candidate of an earlier study, which arms may start from and which is scored like the
+    reference; absent: every arm starts from the seed model."""
     tokenizer: TokenizerSource
     chat: Chat
     data: Data
@@ -51,6 +55,11 @@ class Plan(Model):
     def arm_names(self) -> tuple[str, ...]:
         """Arms in running order."""
         return tuple(arm.name for arm in self.arms)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """All that is scored: the reference, the parent where there is one, then the arms."""
+        return (REFERENCE, *((PARENT,) if self.parent else ()), *self.arm_names)
 
     def arm(self, name: str) -> Arm:
         """The arm of that name (KeyError when there is none)."""
@@ -73,6 +82,13 @@ class Plan(Model):
                     f"/arms/{i}/name",
                     f"arm names must differ from each other and from '{REFERENCE}'",
                 )
+            if self.parent and arm.name == PARENT:
+                raise Misfit(f"/arms/{i}/name", f"'{PARENT}' is the model that the plan names")
+            if arm.start == PARENT and self.parent is None:
+                raise Misfit(
+                    f"/arms/{i}/start",
+                    f"arm '{arm.name}' starts from the parent and the plan names none",
+                )
             if self.recipe.global_batch % arm.workers:
                 raise Misfit(
                     f"/arms/{i}/workers",
@@ -93,9 +109,22 @@ class Plan(Model):
         return self
 
     @model_validator(mode="after")
+    def _cohort_fits(self) -> Plan:
+        if self.parent is not None:
+            return self
+        if self.data.roles.train_earlier:
+            raise Misfit("/data/roles/train_earlier", "the plan names no parent to take tasks from")
+        for i, probes in enumerate(self.data.retention):
+            if isinstance(probes.source, EarlierTests):
+                raise Misfit(
+                    f"/data/retention/{i}/source", "the plan names no parent to take cases from"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _decisions_fit(self) -> Plan:
         names = [decision.name for decision in self.decisions]
-        models = {*self.arm_names, REFERENCE}
+        models = set(self.models)
         phases = {phase.name for phase in self.serving.phases} if self.serving else set[str]()
         probes = {probe.name for probe in self.data.retention}
         for i, decision in enumerate(self.decisions):

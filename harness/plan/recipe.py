@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from harness.plan.kinds import Count, CountOrZero, Fraction, Misfit, Name, NotNegative, Positive
+from harness.plan.parent import Start
 from harness.strict import Model
 
 
@@ -164,6 +165,8 @@ class Arm(Model):
 
     name: Name
     corpus: Literal["clean", "damaged"]
+    start: Start | None = None
+    """The model it starts from: 'seed', or 'parent' for the plan's parent; absent: the seed."""
     workers: Count
     microbatch: Count | None = None
     """Documents a worker puts through at once (tokens where the recipe packs them); absent: probe

@@ -21,6 +21,7 @@ def study_findings(plan: Plan) -> Iterator[Finding]:
     yield from _recipe(plan)
     yield from _documents(plan)
     yield from _flip_floor(plan)
+    yield from _starts(plan)
     yield from _arms(plan)
     yield from _serving(plan)
 
@@ -116,7 +117,7 @@ def _flip_floor(plan: Plan) -> Iterator[Finding]:
 
 
 def _documents(plan: Plan) -> Iterator[Finding]:
-    corpus = plan.data.roles.train_tasks + plan.data.roles.train_replay
+    corpus = plan.data.roles.all_tasks + plan.data.roles.train_replay
     read = plan.recipe.updates * plan.recipe.global_batch
     if read < corpus:
         yield warning(
@@ -133,6 +134,13 @@ def _documents(plan: Plan) -> Iterator[Finding]:
         yield error(
             "/recipe/global_batch",
             f"a global batch of {plan.recipe.global_batch} is more than the {corpus} documents",
+        )
+
+
+def _starts(plan: Plan) -> Iterator[Finding]:
+    if plan.parent is not None and all(arm.start == "parent" for arm in plan.arms):
+        yield warning(
+            "/arms", "every arm starts from the parent, so nothing shows what a fresh start gives"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.plan.finding import Finding, error, warning
-from harness.plan.plan import REFERENCE, Plan
+from harness.plan.plan import Plan
 from harness.plan.rates import DEVICES, Device, unit_rate, update_rate
 from harness.plan.recipe import Arm
 from harness.plan.rules import TOKENS_A_ROW
@@ -22,10 +22,9 @@ def predict(plan: Plan, fleet_kind: str, prepared: Prepared | None = None) -> tu
     before = [_said(stage, None, UNTIMED) for stage in ("push", "preflight", "probe")]
     after = [_said(stage, None, UNTIMED) for stage in ("validate", "preserve", "terminate")]
     train = [_train(plan, arm, device, prepared) for arm in plan.arms]
-    models = (REFERENCE, *plan.arm_names)
     again = plan.evaluation.flip_floor
     floor = [f"{again.candidate} in batches of {again.batch}"] if again else []
-    evaluate = [_evaluate(plan, model, device) for model in (*models, *floor)]
+    evaluate = [_evaluate(plan, model, device) for model in (*plan.models, *floor)]
     return (*before, *train, *evaluate, *_serve(plan, device), *after)
 
 

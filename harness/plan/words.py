@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.plan.decisions import Decision, Scope
+from harness.plan.parent import PARENT
 from harness.plan.plan import REFERENCE, Plan
 from harness.plan.recipe import Arm, LocalWindows, PowerSGD
 from harness.statistics.normal import upper_tail
@@ -52,6 +53,8 @@ def decision_words(decision: Decision) -> str:
 
 
 def _who(name: str) -> str:
+    if name == PARENT:
+        return "the parent"
     return "the untrained model" if name == REFERENCE else f"'{name}'"
 
 
@@ -97,8 +100,9 @@ def arm_words(plan: Plan, arm: Arm) -> str:
     unit = " tokens" if plan.recipe.packed else ""
     chosen = f"microbatch {arm.microbatch}{unit}"
     micro = chosen if arm.microbatch else "microbatch chosen by probe"
+    start = "starts from the parent, " if arm.start == "parent" else ""
     return (
-        f"{arm.workers} worker(s), exchange {exchange_words(arm)}, corpus {arm.corpus}, "
+        f"{start}{arm.workers} worker(s), exchange {exchange_words(arm)}, corpus {arm.corpus}, "
         f"{plan.recipe.global_batch // arm.workers} documents a worker and update, {micro}, "
         f"keeps {arm.preserve}, at most {arm.limits.seconds:,} s and {arm.limits.traffic_gb:g} GB"
     )

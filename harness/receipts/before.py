@@ -23,6 +23,8 @@ class PrepareReceipt(Receipt):
     source_sha256: Sha256
     prepared_files: tuple[Artifact, ...]
     seed_files: tuple[Artifact, ...]
+    parent_files: tuple[Artifact, ...] | None = None
+    """The parent's weights with the seed model's configuration and tokenizer."""
     arms: dict[str, TargetCounts] = Field(default_factory=dict)
     """Target counts of each arm over its schedule, weighted and not."""
 

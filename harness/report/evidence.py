@@ -12,7 +12,6 @@ from harness.closing import ClosingRecord
 from harness.measuring.measurements import Measurements
 from harness.measuring.rows import RetentionLine, ScoreLine
 from harness.plan import Plan
-from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
 from harness.receipts import (
     Attestation,
@@ -119,8 +118,8 @@ class Evidence:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The reference, then the arms in running order."""
-        return (REFERENCE, *self.plan.arm_names)
+        """The reference, the parent where there is one, then the arms in running order."""
+        return self.plan.models
 
     @property
     def attestations(self) -> dict[str, Attestation]:

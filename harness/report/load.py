@@ -11,7 +11,6 @@ from harness.errors import BadInput
 from harness.measuring.measurements import Measurements, read_measurements
 from harness.measuring.rows import LossLine, RetentionLine, ScoreLine
 from harness.plan import Plan
-from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
 from harness.receipts import (
     RECEIPTS,
@@ -98,7 +97,7 @@ def load_evidence(folder: Path, closing: Path | None = None) -> Evidence:
     prepared = reader.required(Prepared, "prepared.json")
     results = reader.required(Results, "results.json")
     receipts = _receipts(reader)
-    models = (REFERENCE, *plan.arm_names)
+    models = plan.models
     return Evidence(
         plan=plan,
         plan_hash=contract.hash_of(contract.parse(plan_data)),

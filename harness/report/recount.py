@@ -116,7 +116,7 @@ def contrasts(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     pairs += [
         (d.candidate, d.reference)
         for d in evidence.plan.decisions
-        if d.reference is not None and {d.candidate, d.reference} <= {*arms, REFERENCE}
+        if d.reference is not None and {d.candidate, d.reference} <= set(evidence.plan.models)
     ]
     return tuple(dict.fromkeys(pairs))
 

@@ -11,6 +11,7 @@ from harness.departure import TimeToLeave, departure_of
 from harness.errors import Refused, Waiting
 from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
+from harness.plan.parent import PARENT
 from harness.plan.plan import REFERENCE
 from harness.prepared import Prepared
 from harness.rank_bodies import CompareBody, EvaluateBody, body_of, read_rank_receipt
@@ -46,14 +47,14 @@ def evaluate(study: Study, done: Receipts, stamp: Stamp) -> EvaluateReceipt:
     of no return the receipt holds the models that were scored by then.
     """
     selection = require_selection(study, done)
-    named = {REFERENCE: selection.reference, **selection.candidates}
+    named = selection.named()
     arms = study.plan.arm_names
     models: list[ModelScores] = []
     distances: list[Distance] = []
     floor, again = None, study.plan.evaluation.flip_floor
     left: TimeToLeave | None = None
     try:
-        for name in (REFERENCE, *arms):
+        for name in study.plan.models:
             models.append(score_model(study, done, name, named[name], "test"))
         for other in arms[1:]:
             distances.append(_compare(study, done, other, arms[0]))
@@ -193,6 +194,8 @@ def _place(study: Study, host: Host, name: str, selected: Selected) -> str:
     """The model's stored files in a folder of the host, hash checked."""
     if name == REFERENCE:
         return "seed"
+    if name == PARENT:
+        return PARENT
     listing = [each.to_json() for each in selected.files]
     digest = contract.hash_of(listing)
     local = study.work / f"listing-{name}.json"

@@ -118,7 +118,7 @@ def _host(study: Study, done: Receipts, host: Host) -> Iterator[Line]:
     now = host.facts()
     prepared = load_file(Prepared, study.prepared_path)
     weights = 4 * (prepared.seed_model.parameters or 0)
-    disk = 3 * weights * (1 + len(study.plan.arms)) + checkpoint_disk_bytes(study.plan)
+    disk = 3 * weights * len(study.plan.models) + checkpoint_disk_bytes(study.plan)
     yield _line(host, "disk", f"{now.disk_free_bytes / GIB:.1f} GiB free",
                 f"at least {disk / GIB:.1f} GiB", now.disk_free_bytes >= disk)  # fmt: skip
     memory = 6 * weights * study.plan.workers

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from harness import commitments, environments, seed_model, source
+from harness import commitments, environments, parent_model, seed_model, source
 from harness.errors import Refused, Waiting, command
 from harness.exposure import Ledger, build_ledger
 from harness.inputs import hub
@@ -37,6 +37,7 @@ def prepare(study: Study, done: Receipts, stamp: Stamp) -> PrepareReceipt:
     """
     tree = source.gather(study.loaded, study.work / "source")
     seed, tokenizer = _seed(study, tree)
+    parent = _parent(study, seed)
     folder = study.work / "inputs"
     shutil.rmtree(folder, ignore_errors=True)
     study.progress.note("making documents, cases and masks")
@@ -48,7 +49,7 @@ def prepare(study: Study, done: Receipts, stamp: Stamp) -> PrepareReceipt:
         ledger=_ledger(study),
         hub_endpoint=study.hub_endpoint,
     )
-    record = _record(study, tree, seed, tokenizer, inputs)
+    record = _record(study, tree, seed, tokenizer, inputs, parent)
     digest = _write(study, record)
     files = tuple(study.store.put(folder / each.path, name=each.path) for each in inputs.files)
     return PrepareReceipt(
@@ -59,6 +60,7 @@ def prepare(study: Study, done: Receipts, stamp: Stamp) -> PrepareReceipt:
         source_sha256=tree.sha256,
         prepared_files=files,
         seed_files=seed.files,
+        parent_files=parent.files if parent else None,
         arms=record.arms,
     )
 
@@ -91,6 +93,13 @@ def _seed(study: Study, tree: source.Source) -> tuple[seed_model.SeedFiles, Path
     return seed, tokenizer
 
 
+def _parent(study: Study, seed: seed_model.SeedFiles) -> SeedModel | None:
+    if study.plan.parent is None:
+        return None
+    study.progress.note("the parent's weights: finding them, and hashing every parameter")
+    return parent_model.obtain(study.plan.parent, study.loaded, seed, study.store, study.work)
+
+
 def _named(files: tuple[Artifact, ...], name: str) -> Artifact:
     return next(each for each in files if each.name == name)
 
@@ -106,6 +115,7 @@ def _record(
     seed: seed_model.SeedFiles,
     tokenizer: Path,
     inputs: PreparedInputs,
+    parent: SeedModel | None,
 ) -> Prepared:
     requirements = contract.hash_file(tree.requirements)[0] if tree.requirements else None
     return Prepared(
@@ -121,6 +131,7 @@ def _record(
         seed_model=SeedModel(
             files=seed.files, parameter_root=seed.parameter_root, parameters=seed.parameters
         ),
+        parent_model=parent,
         arms={name: TargetCounts(**each.model_dump()) for name, each in inputs.arms.items()},
         roles=inputs.counts,
         damaged=inputs.damaged,
@@ -143,6 +154,7 @@ WHAT = {
     "trainer_sha256": "the trainer changed after the plan was prepared",
     "source_sha256": "what is pushed to hosts changed after the plan was prepared",
     "identity": "the prepared inputs differ from those that were committed",
+    "parent_model": "the parent's weights differ from those that were prepared",
     "seed_model": "the seed model differs from the one that was prepared",
 }
 

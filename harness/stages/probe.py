@@ -119,7 +119,7 @@ def _trial(
         ),
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
-        model="seed",
+        model=arm.start or "seed",
         limit_s=TRIAL_S,
         label=f"probe {arm.name}, microbatch {microbatch}",
         heartbeat=False,

@@ -88,7 +88,9 @@ def _into_bucket(study: Study, receipt: PrepareReceipt) -> tuple[Artifact, ...]:
     if not isinstance(study.store, MirroredStore):
         return ()
     study.progress.note("prepared inputs and seed model into the bucket")
-    return study.store.mirror((*receipt.prepared_files, *receipt.seed_files))
+    return study.store.mirror(
+        (*receipt.prepared_files, *receipt.seed_files, *(receipt.parent_files or ())[:1])
+    )
 
 
 def bind(
@@ -110,8 +112,10 @@ def bind(
         _helper_environment(study, host, tree, key)
     built = _environment(study, host, tree, key)
     seed = _fetch(study, host, "seed", receipt.seed_files, key)
+    parent = receipt.parent_files
+    born = _fetch(study, host, "parent", parent, key).moved_bytes if parent else 0
     inputs = _fetch(study, host, "inputs", host_files(receipt.prepared_files), key)
-    size, seconds = seed.moved_bytes + inputs.moved_bytes, study.clock.monotonic() - began
+    size, seconds = seed.moved_bytes + born + inputs.moved_bytes, study.clock.monotonic() - began
     study.progress.note(f"{host.name}: {words.decimal_bytes(size)} moved, {seconds:.1f} s in all")
     return PushedHost(
         host=host.name,

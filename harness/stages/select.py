@@ -40,7 +40,7 @@ def select(study: Study, done: Receipts, stamp: Stamp) -> SelectReceipt:
         study, "selection", what=SELECTION_COMMITTED, commit=made.commit, files=files,
         of_plan=committed.attestation,
     )  # fmt: skip
-    roots = {name: each.parameter_root for name, each in selection.candidates.items()}
+    roots = {name: each.parameter_root for name, each in selection.named().items()}
     return SelectReceipt(
         **stamp.close(),
         notes=notes,
@@ -48,7 +48,7 @@ def select(study: Study, done: Receipts, stamp: Stamp) -> SelectReceipt:
         selection_sha256=contract.sha256(data),
         commit=made.commit,
         branch=committed.branch,
-        candidates={"reference": selection.reference.parameter_root, **roots},
+        candidates=roots,
     )
 
 
@@ -64,6 +64,7 @@ def _selection(study: Study, done: Receipts) -> Selection:
         identity=prepared.identity,
         run=study.run,
         reference=Selected(parameter_root=seed.parameter_root, files=seed.files),
+        parent=_parent(prepared),
         candidates={
             arm.arm: Selected(
                 parameter_root=arm.candidate.parameter_root, files=arm.candidate.files
@@ -72,6 +73,13 @@ def _selection(study: Study, done: Receipts) -> Selection:
         },
         serve=study.plan.serving.candidate if study.plan.serving else None,
     )
+
+
+def _parent(prepared: Prepared) -> Selected | None:
+    model = prepared.parent_model
+    if model is None or model.parameter_root is None:
+        return None
+    return Selected(parameter_root=model.parameter_root, files=model.files)
 
 
 def selection_path(study: Study, committed: CommitReceipt) -> str:
@@ -101,7 +109,7 @@ def require_selection(study: Study, done: Receipts) -> Selection:
         repository, chosen.commit, branch, "the selection left the run's branch"
     )
     selection = load(Selection, data, where=path)
-    missing = set(study.plan.arm_names) - set(selection.candidates)
+    missing = set(study.plan.models) - set(selection.named())
     if missing:
         raise Refused(f"the selection does not name {min(missing)}", where=path)
     return selection

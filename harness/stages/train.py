@@ -11,6 +11,7 @@ from harness.errors import BadInput, Refused
 from harness.group_job import GroupJob
 from harness.hosts.protocol import Host
 from harness.measuring.rows import read_losses
+from harness.plan.parent import PARENT
 from harness.plan.recipe import Arm
 from harness.prepared import Prepared
 from harness.rank_bodies import TrainBody, body_of, read_rank_receipt
@@ -130,7 +131,7 @@ def _arm(
         recipe=recipe,
         hosts=hosts,
         pushed=done.of(PushReceipt).hosts,
-        model="seed",
+        model=arm.start or "seed",
         limit_s=arm.limits.seconds,
         label=f"train {arm.name}",
         resumes=stored is not None,
@@ -219,8 +220,10 @@ def _verify(
         for name, digest in receipt.inputs.items():
             if bound.get(name) != digest:
                 raise Refused(f"the input {name} is not the one that was bound", where=where)
-        if receipt.model_root != prepared.seed_model.parameter_root:
-            raise Refused("it did not start from the seed model that was bound", where=where)
+        start = prepared.parent_model if arm.start == PARENT else prepared.seed_model
+        if start is None or receipt.model_root != start.parameter_root:
+            what = arm.start or "seed"
+            raise Refused(f"it did not start from the {what} model that was bound", where=where)
         if body_of(TrainBody, receipt).updates != study.plan.recipe.updates:
             raise Refused("it did not end at the predetermined update", where=where)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Literal
 
 from harness.errors import BadInput
@@ -15,14 +16,15 @@ TRIES = 200
 """Draws for one place in a role before the role counts as not fillable."""
 
 
-def deal_cases(plan: Plan) -> dict[CaseRole, tuple[Case, ...]]:
+def deal_cases(plan: Plan, earlier: Set[str] = frozenset()) -> dict[CaseRole, tuple[Case, ...]]:
     """The cases of every role; test first, so that a larger training set leaves it as it is.
 
     Development cases use the training wordings, which keeps the held-out ones unseen until the
-    test. Raises BadInput when a role cannot be filled without repeating a case.
+    test. `earlier` is what cases of earlier cohorts ask (Case.content), which no case asks again.
+    Raises BadInput when a role cannot be filled without repeating a case.
     """
     roles, tasks = plan.data.roles, plan.data.tasks
-    taken: set[str] = set()
+    taken: set[str] = set(earlier)
     return {
         "test": _deal(plan.seed, "test", roles.test, tasks, tasks.test_wordings, taken),
         "development": _deal(

@@ -31,7 +31,7 @@ def check_everything(
     inputs, vocabulary = folder / "inputs", folder / "tokenizer.json"
     yield check_prompts(plan, inputs, vocabulary)
     yield check_masks(plan, inputs, vocabulary)
-    for model in (UNTRAINED, *plan.arm_names):
+    for model in plan.models:
         if models is not None and model not in models:
             continue
         place = folder / "models" / model

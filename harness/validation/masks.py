@@ -91,7 +91,7 @@ def _check_weights(findings: Findings, plan: Plan, corpus: str, rows: list[Any])
             f"train.{corpus} {row['id'][:16]} has the weight {row['weight']}",
         )
     kinds = Counter(row["kind"] for row in rows)
-    wanted = {"task": plan.data.roles.train_tasks, "replay": plan.data.roles.train_replay}
+    wanted = {"task": plan.data.roles.all_tasks, "replay": plan.data.roles.train_replay}
     findings.expect(
         "documents of each kind",
         all(kinds[kind] == number for kind, number in wanted.items()),

@@ -50,7 +50,7 @@ def check_selection(folder: Path, *, plan_hash: str, identity: str, scored: dict
     selection = load_file(Selection, path)
     if (selection.plan_hash, selection.identity) != (plan_hash, identity):
         raise BadInput("is of another plan or of other inputs", where=str(path))
-    named = {"reference": selection.reference, **selection.candidates}
+    named = selection.named()
     for name, root in scored.items():
         if name not in named or named[name].parameter_root != root:
             raise BadInput(f"does not name the '{name}' that was scored", where=str(path))

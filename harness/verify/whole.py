@@ -27,7 +27,6 @@ from pathlib import Path
 
 from harness.closing import ClosingRecord
 from harness.errors import BadInput
-from harness.plan.plan import REFERENCE
 from harness.receipts import EvaluateReceipt
 from harness.report.build import build_report
 from harness.report.evidence import Evidence
@@ -166,7 +165,7 @@ def _check_selected(unpacked: Path, evidence: Evidence) -> None:
         return
     scored = {model.name: model.parameter_root for model in receipt.models}
     named = {result.name: result.parameter_root for result in evidence.results.models}
-    whole = set(scored) == {REFERENCE, *evidence.plan.arm_names}
+    whole = set(scored) == set(evidence.plan.models)
     if scored != named or not (whole or evidence.results.incomplete):
         raise BadInput("results.json names other models than were scored", where=str(unpacked))
     if evidence.commits:
