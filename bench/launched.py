@@ -29,6 +29,23 @@ class Ended:
         return list(read_lines(self.out / "losses-0.jsonl"))
 
 
+def command(work: Path, recipe: dict[str, Any], inputs: Path, model: Path) -> list[str]:
+    """The words that start one worker of a recipe, which is written into `work`."""
+    write_json(work / "recipe.json", recipe)
+    words = {
+        "recipe": work / "recipe.json", "inputs": inputs, "model": model, "out": work / "out",
+        "node-rank": 0, "nodes": 1, "address": "127.0.0.1", "port": 0, "interface": "lo",
+    }  # fmt: skip
+    argv = [str(word) for name, value in words.items() for word in (f"--{name}", value)]
+    return [str(TOP / "trainer" / "launch"), *argv]
+
+
+def environment() -> dict[str, str]:
+    """This process's own, in which `python3` is its interpreter."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path}
+
+
 def run(
     recipe: dict[str, Any], inputs: Path, model: Path, work: Path, compiled_in: Path | None = None
 ) -> Ended:
@@ -38,19 +55,10 @@ def run(
     folder, which all jobs of a run share.
     """
     work.mkdir(parents=True)
-    write_json(work / "recipe.json", recipe)
-    words = {
-        "recipe": work / "recipe.json", "inputs": inputs, "model": model, "out": work / "out",
-        "node-rank": 0, "nodes": 1, "address": "127.0.0.1", "port": 0, "interface": "lo",
-    }  # fmt: skip
-    argv = [str(word) for name, value in words.items() for word in (f"--{name}", value)]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    argv = command(work, recipe, inputs, model)
     kept = {} if compiled_in is None else {"TORCHINDUCTOR_CACHE_DIR": str(compiled_in)}
     begun = time.monotonic()
-    done = subprocess.run(
-        [str(TOP / "trainer" / "launch"), *argv], env={**os.environ, "PATH": path, **kept},
-        check=False,
-    )  # fmt: skip
+    done = subprocess.run(argv, env={**environment(), **kept}, check=False)
     wall_s = time.monotonic() - begun
     if done.returncode:
         raise SystemExit(f"the task {recipe['task']} ended with {done.returncode}")

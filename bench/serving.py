@@ -20,7 +20,6 @@ import platform
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -31,12 +30,12 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from bench import launched
 from bench.evaluation import SHAPES, config_of, draw_prompts, draw_weights
 from harness.measuring.served import latencies
 from harness.onhost.asking import Ended, Place, ask
 from trainer.contract import CONTRACT, parameter_root, read_json, write_json
 
-TOP = Path(__file__).resolve().parents[1]
 READY_S = 900.0
 TIMEOUT_S = 3600.0
 NO_END = 2**31 - 1
@@ -82,16 +81,8 @@ class Replica:
             "context": context, "end_tokens": [NO_END], "slots": slots, "queue": 4 * slots,
             "body_bytes": 1 << 20, "cache": False, "autocast": None,
         }  # fmt: skip
-        write_json(work / "recipe.json", recipe)
-        words = {
-            "recipe": work / "recipe.json", "inputs": work, "model": model, "out": work / "out",
-            "node-rank": 0, "nodes": 1, "address": "127.0.0.1", "port": 0, "interface": "lo",
-        }  # fmt: skip
-        argv = [str(word) for name, value in words.items() for word in (f"--{name}", value)]
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self._process = subprocess.Popen(
-            [str(TOP / "trainer" / "launch"), *argv], env={**os.environ, "PATH": path}
-        )
+        argv = launched.command(work, recipe, work, model)
+        self._process = subprocess.Popen(argv, env=launched.environment())
         self._serving = work / "out" / "serving.json"
 
     def ready(self) -> Place:

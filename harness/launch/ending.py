@@ -70,7 +70,5 @@ def _named(entries: list[Entry], kind: Literal["intent", "outcome"]) -> _Named:
     if kind == "intent":
         hosts = [str(each) for data in ends for each in data["hosts"]]
         return _Named(frozenset(hosts), frozenset(str(v) for data in ends for v in data["volumes"]))
-    hosts = [str(each["id"]) for data in ends for each in data["hosts"]]
-    return _Named(
-        frozenset(hosts), frozenset(str(each["id"]) for data in ends for each in data["volumes"])
-    )
+    volumes = frozenset(str(each["id"]) for data in ends for each in data["volumes"])
+    return _Named(record.ended_ids(entries), volumes)

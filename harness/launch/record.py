@@ -87,6 +87,16 @@ def launched_ids(entries: list[Entry]) -> tuple[str, ...]:
     )
 
 
+def ended_ids(entries: list[Entry]) -> frozenset[str]:
+    """Ids of the hosts that were seen ended."""
+    return frozenset(
+        str(host["id"])
+        for e in entries
+        if e.kind == "outcome" and e.key.startswith(f"{END}/")
+        for host in e.data["hosts"]
+    )
+
+
 def recorded_release(entries: list[Entry]) -> Released | None:
     """The release of the hosts that were launched last; a launch after it closes the gate."""
     for entry in reversed(entries):

@@ -121,14 +121,8 @@ def in_use(runs: Path, fleet: str, hosts: Iterable[str], clock: Clock) -> Standi
 
 
 def _there(place: FleetPlace) -> tuple[HostThere, ...]:
-    entries, admitted = place.entries(), place.admitted
-    ended = {
-        str(host["id"])
-        for e in entries
-        if e.kind == "outcome" and e.key.startswith(f"{record.END}/")
-        for host in e.data["hosts"]
-    }
-    placement = admitted.placement
+    entries, placement = place.entries(), place.admitted.placement
+    ended = record.ended_ids(entries)
     found = {}
     for e in entries:
         if e.kind == "outcome" and e.key.startswith(f"{record.HOST}/"):
